@@ -1,0 +1,43 @@
+"""Meta-Thinker: guides construction, and decides whether a question is answerable (MemMA 3)."""
+
+from pydantic import AwareDatetime, Field
+
+from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
+
+
+class GuideInput(RoleInput):
+    """The chunk about to be constructed and what memory holds near it."""
+
+    turns: list[TurnView]
+    memories: list[MemoryView] = []
+    now: AwareDatetime
+
+
+class GuideOutput(RoleOutput):
+    """Guidance for the Constructor: every fact to keep, what memory already says, what conflicts."""
+
+    keep: list[str] = []
+    redundant: list[str] = []
+    conflicts: list[str] = []
+
+
+class AnswerabilityInput(RoleInput):
+    """A bounded view of the evidence for a question."""
+
+    question: str
+    evidence: list[MemoryView]
+    window: list[TurnView] = []
+    tried: list[str] = []
+    round: int = 0
+    now: AwareDatetime
+
+
+class AnswerabilityOutput(RoleOutput):
+    """Blocking-gap test: only a gap that would change the short answer blocks."""
+
+    answerable: bool
+    gap: str = Field("", description="the one missing piece, empty when answerable")
+    speaker: str | None = Field(None, description="the person whose words are missing")
+    needs_time: bool = Field(False, description="the gap is a date or a time")
+    avoid: list[str] = Field([], description="terms that led nowhere")
+    why: str = ""

@@ -1,0 +1,72 @@
+"""What roles are shown: turns and memories under small integers, never under store ids."""
+
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from memcycle.core.entry import Entry, Granularity
+from memcycle.core.turn import MessageType, Turn
+
+
+class TurnView(BaseModel):
+    """A turn under the number `n` it has in this call (1-based)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    n: int
+    speaker: str
+    role: MessageType
+    text: str
+    time: AwareDatetime
+
+    @classmethod
+    def of(cls, n: int, turn: Turn) -> "TurnView":
+        """The turn as shown to a role."""
+        return cls(n=n, speaker=turn.speaker, role=turn.role, text=turn.text, time=turn.time)
+
+
+class MemoryView(BaseModel):
+    """A stored entry under the number `n` it has in this call (0-based, as peers show them)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    n: int
+    granularity: Granularity
+    text: str
+    speaker: str | None = None
+    role: MessageType | None = None
+    time: AwareDatetime | None = Field(None, description="when it was said")
+    event_time: AwareDatetime | None = None
+    event_precision: str | None = None
+    current: bool = Field(True, description="False where its source is known to be superseded")
+
+    @classmethod
+    def of(cls, n: int, entry: Entry, *, current: bool = True) -> "MemoryView":
+        """The entry as shown to a role."""
+        return cls(
+            n=n,
+            granularity=entry.granularity,
+            text=entry.text,
+            speaker=entry.speaker,
+            role=entry.role,
+            time=entry.observed_at,
+            event_time=entry.event_time,
+            event_precision=entry.event_precision,
+            current=current,
+        )
+
+
+class RoleInput(BaseModel):
+    """Base of all role inputs: plain data, no gold answers, no store ids."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RoleOutput(BaseModel):
+    """Base of all role outputs. Unknown keys of a model's reply are dropped, missing ones are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+Purpose = Literal["remember", "recall"]
+Fields = dict[str, Any]

@@ -1,0 +1,30 @@
+"""Time, ids and waiting, injected everywhere so that tests and resumed runs repeat exactly."""
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True)
+class World:
+    """The three things a run takes from outside.
+
+    Attributes:
+        now: Gives the present as an aware datetime in UTC.
+        new_id: Gives a fresh id for an event, a thread or a session (entries have derived ids).
+        sleep: Waits that many seconds. Only called off the event loop.
+    """
+
+    now: Callable[[], datetime] = field(default=_now)
+    new_id: Callable[[], str] = field(default=_new_id)
+    sleep: Callable[[float], None] = field(default=time.sleep)

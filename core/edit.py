@@ -1,0 +1,70 @@
+"""Changes to memory: proposed, applied, refused, recorded."""
+
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from memcycle.core.entry import Entry
+
+EditOp = Literal["ADD", "UPDATE", "DELETE", "MERGE", "NONE"]
+Action = Literal[
+    "stage", "add", "update", "supersede", "delete", "merge", "commit", "undo", "forget", "import", "expire"
+]
+
+
+class Edit(BaseModel):
+    """One change that guards have allowed and the bank shall apply.
+
+    ADD: insert `entry`. UPDATE: insert `entry` as successor of `target`, close the predecessor's validity.
+    MERGE: unite `entry`'s turns into `target` (text unchanged), nothing inserted.
+    DELETE: `target` becomes forgotten; only with `quote` (the user's words) or `retention=True`.
+    NONE: nothing; kept so that the reason is reported.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    op: EditOp
+    entry: Entry | None = None
+    target: str | None = None
+    reason: str = ""
+    actor: str = "constructor"
+    quote: str | None = None
+    retention: bool = False
+
+
+class Rejected(BaseModel):
+    """A proposal that was not applied: its text, why, and the entry it named if any."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str
+    why: str
+    target: str | None = None
+
+
+class Applied(BaseModel):
+    """What one `Bank.apply` did, by entry id."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    added: list[str] = []
+    updated: list[str] = []
+    superseded: list[str] = []
+    merged: list[str] = []
+    deleted: list[str] = []
+    rejected: list[Rejected] = []
+
+
+class Event(BaseModel):
+    """One line of an entry's history: when, by whom, what, before, after, why."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    at: AwareDatetime
+    entry_id: str
+    action: Action
+    actor: str
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+    why: str = ""

@@ -1,0 +1,115 @@
+"""One unit of memory, and how its id is made."""
+
+import json
+import re
+import unicodedata
+import uuid
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from memcycle.core.scope import Scope
+from memcycle.core.turn import MessageType
+
+Granularity = Literal["raw", "fact", "episode"]
+GRANULARITIES: tuple[Granularity, ...] = ("raw", "fact", "episode")
+Kind = Literal["episodic", "semantic", "preference", "project_state", "working_summary", "procedural"]
+KINDS: tuple[Kind, ...] = (
+    "episodic", "semantic", "preference", "project_state", "working_summary", "procedural",
+)  # fmt: skip
+Status = Literal["staged", "active", "superseded", "forgotten"]
+Pattern = Literal["SV", "SVO", "SVC", "SVOO", "SVOC"]
+Precision = Literal["minute", "day", "week", "month", "season", "year"]
+
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:memcycle:entry")
+
+
+def entry_id(scope: Scope, turns: tuple[str, ...], granularity: Granularity, text: str) -> str:
+    """The id an entry with this content has, always: a retried write lands on the same entry.
+
+    uuid5 over a JSON array, so that no joined string of another entry can collide.
+    """
+    content = [scope.user, scope.workspace, scope.session, list(turns), granularity, text]
+    return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
+
+
+def same_text(text: str) -> str:
+    """A text folded for exact-duplicate comparison: case, spacing, closing punctuation."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return re.sub(r"\s+", " ", folded).strip().rstrip(".!?。！？ ")
+
+
+class Entry(BaseModel):
+    """One unit of memory (design section 3). Text is immutable: an edit inserts a successor.
+
+    Vectors live in the ledger beside the entry, not in it, so that states and exports stay small.
+
+    Attributes:
+        scope: Owner, with the session it came from.
+        turns: Ids of the source turns.
+        related_turns: Ids of turns it refers to (AMA's R_t).
+        quote: The span of the source that supports it.
+        event_time: When what it says happened (start); its reading, the words stay in the text.
+        event_precision: How exact `event_time` is.
+        observed_at: Time of the source turn. recorded_at: when it was written.
+        valid_from, valid_until: Validity; closed when superseded.
+        importance, confidence: 0 to 1. reinforcement: 0 to 0.3, access_count: times recalled.
+        supersedes: Ids of predecessors. superseded_by: id of the successor.
+        actor: Role or person that made it, e.g. `constructor`, `user`. prompt, model, pipeline: versions.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    scope: Scope
+    granularity: Granularity
+    kind: Kind = "episodic"
+    text: str
+    title: str | None = None
+    pattern: Pattern | None = None
+    speaker: str | None = None
+    role: MessageType | None = None
+    turns: tuple[str, ...] = ()
+    related_turns: tuple[str, ...] = ()
+    quote: str | None = None
+    event_time: AwareDatetime | None = None
+    event_precision: Precision | None = None
+    valid_from: AwareDatetime | None = None
+    valid_until: AwareDatetime | None = None
+    observed_at: AwareDatetime | None = None
+    recorded_at: AwareDatetime | None = None
+    entities: tuple[str, ...] = ()
+    persons: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    importance: float = Field(default=0.5, ge=0, le=1)
+    confidence: float = Field(default=1.0, ge=0, le=1)
+    reinforcement: float = Field(default=0.0, ge=0, le=0.3)
+    access_count: int = Field(default=0, ge=0)
+    status: Status = "staged"
+    supersedes: tuple[str, ...] = ()
+    superseded_by: str | None = None
+    embedder: str | None = None
+    actor: str = "user"
+    prompt: str | None = None
+    model: str | None = None
+    pipeline: str | None = None
+    expires_at: AwareDatetime | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+def new_entry(scope: Scope, granularity: Granularity, text: str, turns: tuple[str, ...] = (), **fields: Any) -> Entry:
+    """An entry with its derived id. `scope` must carry the session.
+
+    Raises:
+        pydantic.ValidationError: a field out of shape or range.
+    """
+    return Entry(
+        id=entry_id(scope, turns, granularity, text),
+        scope=scope,
+        granularity=granularity,
+        text=text,
+        turns=turns,
+        **fields,
+    )

@@ -1,0 +1,57 @@
+"""What can go wrong, each with words for the person who meets it."""
+
+
+class MemcycleError(Exception):
+    """Base of all errors memcycle raises on purpose. `str(error)` says what, where and what to do."""
+
+
+class BadInput(MemcycleError, ValueError):
+    """Input that cannot be read: which record and field, and what was expected."""
+
+
+class StoreError(MemcycleError):
+    """The store cannot be opened, read or written."""
+
+
+class StoreBusy(StoreError):
+    """Another process holds the embedded index of this home. Names its pid."""
+
+
+class EmbedderMismatch(StoreError):
+    """The store was built with another embedder. Names both and the command that re-embeds."""
+
+
+class EmbeddingFailed(StoreError):
+    """The embedder returned no usable vectors (NaN, wrong dimension, wrong count)."""
+
+
+class UnknownEntry(MemcycleError, KeyError):
+    """No entry with this id in this scope."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else "no such entry"
+
+
+class ModelUnavailable(MemcycleError):
+    """A model name, key or server that cannot be used. Never means "no memories"."""
+
+
+class RoleFailed(MemcycleError):
+    """A role's model answered, twice, with something that does not fit its output model.
+
+    Attributes:
+        role: Name of the role, as the field of `Roles`.
+        why: What was wrong with the last reply.
+        excerpt: The first characters of that reply, for logs a person reads.
+    """
+
+    def __init__(self, role: str, why: str, excerpt: str = "") -> None:
+        super().__init__(f"role {role!r} failed: {why}" + (f" (reply began: {excerpt!r})" if excerpt else ""))
+        self.role, self.why, self.excerpt = role, why, excerpt
+
+    def __reduce__(self) -> tuple[type["RoleFailed"], tuple[str, str, str]]:
+        return (RoleFailed, (self.role, self.why, self.excerpt))
+
+
+class PromptError(MemcycleError, ValueError):
+    """A prompt text that cannot be used. Names the role and the placeholder."""

@@ -1,0 +1,47 @@
+"""Whose memory: user, workspace, session."""
+
+import json
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+MAX_NAME = 512
+
+
+class Scope(BaseModel):
+    """Names the owner of a read or a write.
+
+    The base scope drops the session: all sessions of one user and workspace are searched together.
+    Scopes are compared whole, never by prefix.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    user: str
+    workspace: str = "default"
+    session: str | None = None
+
+    @field_validator("user", "workspace", "session", mode="before")
+    @classmethod
+    def _a_name(cls, value: object, info: object) -> object:
+        name = getattr(info, "field_name", "name")
+        if value is None and name == "session":
+            return value
+        if not isinstance(value, str):
+            raise ValueError(f"{name} must be text, got {type(value).__name__}; every read and write names a {name}")
+        if not value.strip() or "\0" in value or len(value) > MAX_NAME:
+            raise ValueError(f"{name} must be 1 to {MAX_NAME} characters, not blank and without NUL")
+        return value
+
+    @property
+    def base(self) -> "Scope":
+        """The same user and workspace, all sessions."""
+        return self if self.session is None else self.model_copy(update={"session": None})
+
+    @property
+    def key(self) -> str:
+        """JSON array of user and workspace: no joined string of another scope can equal it."""
+        return json.dumps([self.user, self.workspace], ensure_ascii=False)
+
+    def within(self, session: str) -> "Scope":
+        """This scope narrowed to one session (validated)."""
+        return Scope(user=self.user, workspace=self.workspace, session=session)

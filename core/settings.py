@@ -1,0 +1,66 @@
+"""Settings of one memory: where it lives and how it behaves."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from memcycle.core.theta import Switches, Theta
+
+DEFAULT_HOME = Path(".memcycle")
+
+
+class Settings(BaseModel):
+    """Plain data; an explicit argument always wins over the environment.
+
+    Attributes:
+        home: Directory of the ledger and the embedded index.
+        timezone: IANA name of the zone of naive times.
+        embedder: `wordllama` (in the wheel, default), `minilm` (Chroma's ONNX model) or the id of a
+            LangChain `Embeddings` handed to `Memory.open(embeddings=...)`.
+        chroma_url: `http://host:port` of a `chroma run` server; None is the embedded index.
+        shards: Collections the entries are spread over by a hash of the base scope.
+        serving_batch: Upserts a batch while serving. bulk_batch: the same in bulk import.
+        lock_timeout: Seconds to wait for another process before saying who holds the store.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    home: Path = DEFAULT_HOME
+    timezone: str = "UTC"
+    embedder: str = "wordllama"
+    chroma_url: str | None = None
+    shards: int = Field(default=32, ge=1, le=1024)
+    serving_batch: int = Field(default=50, ge=1, le=5000)
+    bulk_batch: int = Field(default=1000, ge=1, le=5000)
+    lock_timeout: float = Field(default=3.0, ge=0, le=60)
+    user_name: str = "user"
+    assistant_name: str = "assistant"
+    answer_style: Literal["short", "sentence"] = "short"
+    theta: Theta = Field(default_factory=Theta)
+    switches: Switches = Field(default_factory=Switches)
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (KeyError, ValueError, OSError) as error:
+            raise ValueError(f"timezone {value!r} is not an IANA zone name such as Europe/Vienna") from error
+        return value
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The zone of naive times."""
+        return ZoneInfo(self.timezone)
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] = os.environ, **explicit: Any) -> Self:
+        """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_CHROMA_URL`; explicit values win."""
+        named = {key: env.get(f"MEMCYCLE_{key.upper()}") for key in ("home", "timezone", "embedder", "chroma_url")}
+        values: dict[str, Any] = {key: value for key, value in named.items() if value}
+        values.update({key: value for key, value in explicit.items() if value is not None})
+        return cls(**values)

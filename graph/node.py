@@ -1,0 +1,133 @@
+"""One way to write a node: a generator from state to partial state that yields its role calls.
+
+A node that calls no role is a plain function. The same body serves `invoke` and `ainvoke`: under
+`ainvoke` each stretch between two yields runs off the event loop and each call is awaited natively.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.outputs import LLMResult
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import patch_config
+
+from memcycle.core.usage import RoleUsage, Usage
+
+
+@dataclass(frozen=True)
+class Call:
+    """A role to be run: its name (for accounting), the runnable and its input model."""
+
+    role: str
+    runnable: Runnable[Any, Any]
+    input: Any
+
+
+Step = Generator["Call | Sequence[Call]", Any, dict[str, Any]]
+
+
+class _Meter(BaseCallbackHandler):
+    """Counts the chat calls a role makes and the tokens the provider reports."""
+
+    def __init__(self, role: str, into: Usage) -> None:
+        self.role, self.into = role, into
+        self.count = into.setdefault(role, RoleUsage(calls=0, input_tokens=0, output_tokens=0))
+
+    def on_llm_end(self, response: LLMResult, **_: Any) -> None:
+        self.count["calls"] += 1
+        for generations in response.generations:
+            for generation in generations:
+                usage = getattr(getattr(generation, "message", None), "usage_metadata", None) or {}
+                self.count["input_tokens"] += int(usage.get("input_tokens", 0))
+                self.count["output_tokens"] += int(usage.get("output_tokens", 0))
+
+
+def _config(call: Call, config: RunnableConfig, usage: Usage) -> RunnableConfig:
+    child = patch_config(config, run_name=call.role)
+    handlers = child.get("callbacks")
+    meter = _Meter(call.role, usage)
+    if handlers is None:
+        child["callbacks"] = [meter]
+    elif isinstance(handlers, list):
+        child["callbacks"] = [*handlers, meter]
+    else:
+        handlers = handlers.copy()
+        handlers.add_handler(meter, inherit=True)
+        child["callbacks"] = handlers
+    child["tags"] = [*(child.get("tags") or []), f"memcycle:{call.role}"]
+    return child
+
+
+def _finish(update: dict[str, Any] | None, usage: Usage) -> dict[str, Any]:
+    counted: Usage = {role: count for role, count in usage.items() if count["calls"]}
+    return {**(update or {}), **({"usage": counted} if counted else {})}
+
+
+def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
+    """A graph node, sync and async, from one body `body(state)` or `body(state, config)`.
+
+    The body returns a partial state, or is a generator (`Step`) that yields `Call`s (one, or several to
+    be run together) and is sent their outputs; an error of a call is raised at its yield.
+    """
+    takes_config = len(inspect.signature(body).parameters) > 1
+
+    def start(state: Any, config: RunnableConfig) -> Any:
+        return body(state, config) if takes_config else body(state)
+
+    def run(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        step, usage = start(state, config), Usage()
+        if not inspect.isgenerator(step):
+            return _finish(step, usage)
+        done, asked = _advance(step, None, None)
+        while not done:
+            try:
+                reply, error = _invoke(asked, config, usage), None
+            except Exception as raised:  # noqa: BLE001 - handed to the body, which knows what to do
+                reply, error = None, raised
+            done, asked = _advance(step, reply, error)
+        return _finish(asked, usage)
+
+    async def arun(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        usage = Usage()
+        step = await asyncio.to_thread(start, state, config)
+        if not inspect.isgenerator(step):
+            return _finish(step, usage)
+        done, asked = await asyncio.to_thread(_advance, step, None, None)
+        while not done:
+            try:
+                reply, error = await _ainvoke(asked, config, usage), None
+            except Exception as raised:  # noqa: BLE001 - handed to the body, which knows what to do
+                reply, error = None, raised
+            done, asked = await asyncio.to_thread(_advance, step, reply, error)
+        return _finish(asked, usage)
+
+    return RunnableLambda(run, afunc=arun, name=name)
+
+
+def _advance(step: Step, reply: Any, error: Exception | None) -> tuple[bool, Any]:
+    """Runs the body to its next yield: (False, calls) or (True, partial state).
+
+    StopIteration cannot cross a thread's future, so the end is a value.
+    """
+    try:
+        return False, (step.throw(error) if error is not None else step.send(reply))
+    except StopIteration as end:
+        return True, end.value
+
+
+def _invoke(asked: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
+    if isinstance(asked, Call):
+        return asked.runnable.invoke(asked.input, _config(asked, config, usage))
+    return [call.runnable.invoke(call.input, _config(call, config, usage)) for call in asked]
+
+
+async def _ainvoke(asked: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
+    if isinstance(asked, Call):
+        return await asked.runnable.ainvoke(asked.input, _config(asked, config, usage))
+    return await asyncio.gather(
+        *(call.runnable.ainvoke(call.input, _config(call, config, usage)) for call in asked)
+    )
