@@ -93,6 +93,10 @@ class Roles:
 
         return roles_on_models(cls(), model, overrides or {}, prompts, model_args)
 
+    def by_rules(self, name: str) -> bool:
+        """Whether this role runs without a model, by the shipped rules."""
+        return getattr(getattr(self, name), "name", None) == f"{name}_rules"
+
     def names(self) -> list[str]:
         """Names of the roles, in the order of the cycle."""
         return [f.name for f in dataclasses.fields(self) if f.name != "model_name"]

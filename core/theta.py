@@ -6,15 +6,44 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Weights(BaseModel):
-    """Weight of each view in the fused score; any scale, only ratios matter."""
+    """Weight of each view in the fused score; any scale, only ratios matter.
+
+    Defaults: round values near the optimum for raw turns and for facts of LoCoMo conversations 1-5. The
+    window's own optimum there is higher still, but does not carry over to other chats (design section 7).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    bm25: float = Field(1.0, ge=0, le=10, description="BM25 over the entry's own stemmed, dated, named text")
+    bm25: float = Field(0.5, ge=0, le=10, description="BM25 over the entry's own stemmed, dated, named text")
     window: float = Field(1.0, ge=0, le=10, description="BM25 over the entry with the two turns before it")
-    dense: float = Field(1.0, ge=0, le=10, description="cosine of query and entry vectors")
-    dense_nameless: float = Field(0.0, ge=0, le=10, description="cosine with the asked person's name removed")
-    speaker: float = Field(0.3, ge=0, le=10, description="soft boost where the asked person speaks")
+    dense: float = Field(0.25, ge=0, le=10, description="cosine of query and entry vectors")
+    dense_nameless: float = Field(1.0, ge=0, le=10, description="cosine with the asked person's name removed")
+    speaker: float = Field(0.5, ge=0, le=10, description="soft boost where the asked person speaks")
+
+
+class Shares(BaseModel):
+    """Share of each granularity among the candidates, for one routed operator."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    raw: float = Field(ge=0, le=1)
+    fact: float = Field(ge=0, le=1)
+    episode: float = Field(ge=0, le=1)
+
+
+class Routing(BaseModel):
+    """What AMA's operator (raw, fact, episode) means for the candidates.
+
+    `exclusive` is the paper's form: only the routed granularity, the others on Retry. `shares` keeps
+    some of each, which loses less when the route is wrong.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: Literal["shares", "exclusive"] = "shares"
+    raw: Shares = Shares(raw=0.7, fact=0.25, episode=0.05)
+    fact: Shares = Shares(raw=0.5, fact=0.4, episode=0.1)
+    episode: Shares = Shares(raw=0.4, fact=0.35, episode=0.25)
 
 
 class Theta(BaseModel):
@@ -34,9 +63,12 @@ class Theta(BaseModel):
     token_budget: int = Field(4000, ge=50, le=100_000, description="tokens of evidence shown to the Answerer")
     window: int = Field(6, ge=0, le=50, description="turns of short-term window W_t")
     candidates: int = Field(200, ge=10, le=5000, description="candidates a view hands to fusion")
-    duplicate: float = Field(0.92, ge=0, le=1, description="cosine above which two facts are compared by a role")
+    duplicate: float = Field(
+        0.92, ge=0, le=1, description="cosine above which two facts are compared by a role"
+    )
     saturation_turns: int = Field(20, ge=2, le=500, description="an episode closes at this many turns")
     saturation_tokens: int = Field(2000, ge=50, le=100_000, description="or at this many tokens")
+    routing: Routing = Field(default_factory=Routing)
     weights: Weights = Field(default_factory=Weights)
 
 
@@ -50,4 +82,6 @@ class Switches(BaseModel):
     refresher: bool = Field(True, description="conflicts go to the Refresher (off: AMA without Refresher)")
     granularity: Literal["all", "raw", "fact", "episode"] = Field("all", description="AMA single granularity")
     always_think: bool = Field(False, description="ask the Meta-Thinker also after a sufficient Pass (MemMA)")
-    recall_refresh: bool = Field(False, description="apply a conflict met in recall at once, not at the next write")
+    recall_refresh: bool = Field(
+        False, description="apply a conflict met in recall at once, not at the next write"
+    )

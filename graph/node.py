@@ -6,8 +6,8 @@ A node that calls no role is a plain function. The same body serves `invoke` and
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -15,17 +15,22 @@ from langchain_core.outputs import LLMResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import patch_config
 
-from memcycle.core.usage import RoleUsage, Usage
+from memcycle.core.errors import RoleFailed
+from memcycle.core.usage import RoleUsage, Usage, add_usage
 
 
 @dataclass(frozen=True)
 class Call:
-    """A role to be run: its name (for accounting), the runnable and its input model."""
+    """A role to be run: its name (for accounting), the runnable, its input, and this run's prompts."""
 
     role: str
     runnable: Runnable[Any, Any]
     input: Any
+    prompts: Mapping[str, str] = field(default_factory=dict)
 
+
+PROMPTS = "memcycle_prompts"
+"""Key of `configurable` under which a run's own prompts reach its roles."""
 
 Step = Generator["Call | Sequence[Call]", Any, dict[str, Any]]
 
@@ -58,20 +63,27 @@ def _config(call: Call, config: RunnableConfig, usage: Usage) -> RunnableConfig:
         handlers = handlers.copy()
         handlers.add_handler(meter, inherit=True)
         child["callbacks"] = handlers
+    if call.prompts:
+        child["configurable"] = {**child.get("configurable", {}), PROMPTS: dict(call.prompts)}
     child["tags"] = [*(child.get("tags") or []), f"memcycle:{call.role}"]
     return child
 
 
-def _finish(update: dict[str, Any] | None, usage: Usage) -> dict[str, Any]:
+def _finish(state: Any, update: dict[str, Any] | None, usage: Usage) -> dict[str, Any]:
+    """The partial state with the run's usage so far: these graphs run one node at a time, so no reducer
+    is needed, and a node that starts a run resets the count by returning its own."""
     counted: Usage = {role: count for role, count in usage.items() if count["calls"]}
-    return {**(update or {}), **({"usage": counted} if counted else {})}
+    if not counted or "usage" in (update or {}):
+        return update or {}
+    return {**(update or {}), "usage": add_usage(state.get("usage"), counted)}
 
 
 def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
     """A graph node, sync and async, from one body `body(state)` or `body(state, config)`.
 
     The body returns a partial state, or is a generator (`Step`) that yields `Call`s (one, or several to
-    be run together) and is sent their outputs; an error of a call is raised at its yield.
+    be run together) and is sent their outputs; an error of a call is raised at its yield. Of several, a
+    `RoleFailed` takes its output's place, so that one failure does not cost the others.
     """
     takes_config = len(inspect.signature(body).parameters) > 1
 
@@ -81,7 +93,7 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
     def run(state: Any, config: RunnableConfig) -> dict[str, Any]:
         step, usage = start(state, config), Usage()
         if not inspect.isgenerator(step):
-            return _finish(step, usage)
+            return _finish(state, step, usage)
         done, asked = _advance(step, None, None)
         while not done:
             try:
@@ -89,13 +101,13 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
             except Exception as raised:  # noqa: BLE001 - handed to the body, which knows what to do
                 reply, error = None, raised
             done, asked = _advance(step, reply, error)
-        return _finish(asked, usage)
+        return _finish(state, asked, usage)
 
     async def arun(state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage = Usage()
         step = await asyncio.to_thread(start, state, config)
         if not inspect.isgenerator(step):
-            return _finish(step, usage)
+            return _finish(state, step, usage)
         done, asked = await asyncio.to_thread(_advance, step, None, None)
         while not done:
             try:
@@ -103,9 +115,19 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
             except Exception as raised:  # noqa: BLE001 - handed to the body, which knows what to do
                 reply, error = None, raised
             done, asked = await asyncio.to_thread(_advance, step, reply, error)
-        return _finish(asked, usage)
+        return _finish(state, asked, usage)
 
     return RunnableLambda(run, afunc=arun, name=name)
+
+
+def nested(
+    read: Callable[[Any], dict[str, Any]], graph: Runnable[Any, Any], write: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Runnable[Any, dict[str, Any]]:
+    """A graph as a node: `read` maps the parent's state to its input, `write` its output to a partial state.
+
+    No state key is shared by accident, and the graph is drawn and streamed as nested.
+    """
+    return RunnableLambda(read) | graph | RunnableLambda(write)
 
 
 def _advance(step: Step, reply: Any, error: Exception | None) -> tuple[bool, Any]:
@@ -122,12 +144,22 @@ def _advance(step: Step, reply: Any, error: Exception | None) -> tuple[bool, Any
 def _invoke(asked: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
     if isinstance(asked, Call):
         return asked.runnable.invoke(asked.input, _config(asked, config, usage))
-    return [call.runnable.invoke(call.input, _config(call, config, usage)) for call in asked]
+    replies: list[Any] = []
+    for call in asked:
+        try:
+            replies.append(_invoke(call, config, usage))
+        except RoleFailed as failed:
+            replies.append(failed)
+    return replies
 
 
 async def _ainvoke(asked: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
     if isinstance(asked, Call):
         return await asked.runnable.ainvoke(asked.input, _config(asked, config, usage))
-    return await asyncio.gather(
-        *(call.runnable.ainvoke(call.input, _config(call, config, usage)) for call in asked)
+    replies = await asyncio.gather(
+        *(_ainvoke(call, config, usage) for call in asked), return_exceptions=True
     )
+    for reply in replies:
+        if isinstance(reply, BaseException) and not isinstance(reply, RoleFailed):
+            raise reply
+    return replies

@@ -1,0 +1,203 @@
+"""Nodes of remember that write: stage, guide, construct, check, apply."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import get_runtime
+
+from memcycle.agents.constructor import ConstructorInput, FactDraft
+from memcycle.agents.meta_thinker import GuideInput, GuideOutput
+from memcycle.core.edit import Applied, Edit
+from memcycle.core.entry import Entry
+from memcycle.core.errors import RoleFailed
+from memcycle.core.messages import read_messages
+from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+from memcycle.graph.check import Outcome, decide, fact_judge_call, ground, with_nearest
+from memcycle.graph.environment import Env
+from memcycle.graph.evidence import memory_views, turn_views
+from memcycle.graph.node import Step
+from memcycle.graph.segments import made
+from memcycle.graph.states import RememberState, Result
+
+
+class Construction:
+    """The writing nodes, over one environment."""
+
+    def __init__(self, env: Env) -> None:
+        self.env = env
+
+    def stage(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:
+        """Writes the raw turns, before any model is asked; starts a run's counts anew.
+
+        The chunk is what is new, and what an earlier run left waiting before it.
+        """
+        scope, bank = self.env.scope(config), self.env.bank()
+        stored = bank.stage_turns(scope, self._turns(state, scope))
+        waiting = bank.unprocessed(scope)
+        first = min((turn.position for turn in stored), default=None)
+        given = {turn.id for turn in stored}
+        chunk = [turn for turn in waiting if turn.id in given or first is None or turn.position < first]
+        states = bank.turn_states(scope, [turn.id for turn in chunk])
+        return {
+            "messages": [],
+            "turns": [],
+            "chunk": [turn.id for turn in chunk],
+            "extracted": bool(chunk) and all(state == "extracted" for state in states.values()),
+            "candidates": [],
+            "round": 0,
+            "edits": [],
+            "drafts": [],
+            "supersede": [],
+            "episodes": [],
+            "close_at": None,
+            "guidance": {},
+            "warnings": [],
+            "usage": {},
+            "result": Result(
+                turns=[turn.id for turn in chunk],
+                facts=[],
+                episodes=[],
+                refreshed=[],
+                unextracted=[],
+                rejected=[],
+                warnings=[],
+            ),
+        }
+
+    def _turns(self, state: RememberState, scope: Scope) -> list[Turn]:
+        """The turns given, then the messages given.
+
+        A message with an id is one message however often it comes. One without is new each time, under an
+        id made from this task, which a resumed run has again.
+        """
+        settings, messages = self.env.settings, state.get("messages") or []
+        turns = [Turn.model_validate(turn) for turn in state.get("turns") or []]
+        if not messages:
+            return turns
+        info = get_runtime().execution_info
+        read = read_messages(
+            messages,
+            session=scope.session or "",
+            start=self.env.bank().next_position(scope),
+            now=self.env.now(),
+            zone=settings.zone,
+            user_name=settings.user_name,
+            assistant_name=settings.assistant_name,
+        )
+        task = info.task_id if info is not None else ""
+        named = [
+            turn if turn.message_id else turn.model_copy(update={"message_id": f"{task}:{n}"})
+            for n, turn in enumerate(read)
+        ]
+        return [*turns, *named]
+
+    def chunk(self, state: RememberState, scope: Scope) -> list[Turn]:
+        """The turns of this run."""
+        return self.env.bank().turns(scope, state["chunk"])
+
+    def window(self, scope: Scope, chunk: Sequence[Turn]) -> list[Turn]:
+        """The short-term window W_t: the turns just before the chunk."""
+        size = self.env.settings.theta.window
+        return self.env.bank().session_turns(scope, last=size, before=chunk[0].position) if size else []
+
+    def shown(self, state: RememberState, scope: Scope) -> list[Entry]:
+        """The memories roles are shown, by number: the candidates that are still current."""
+        ids = [candidate["id"] for candidate in state.get("candidates") or []]
+        own = set(state["chunk"])
+        found = self.env.bank().get(scope, ids[: self.env.settings.theta.k])
+        return [
+            entry
+            for entry in found
+            if entry.status in ("active", "staged") and not (entry.granularity == "raw" and own & set(entry.turns))
+        ]
+
+    def guide(self, state: RememberState, config: RunnableConfig) -> Step:
+        """The Meta-Thinker says what to keep, what is known, what conflicts (MemMA construction)."""
+        scope = self.env.scope(config)
+        value = GuideInput(
+            turns=turn_views(self.chunk(state, scope)),
+            memories=memory_views(self.shown(state, scope)),
+            now=self.env.now(),
+        )
+        try:
+            output: GuideOutput = yield self.env.call("guide", value)
+        except RoleFailed as failed:
+            return {"guidance": {}, "warnings": [*state["warnings"], str(failed)]}
+        return {"guidance": output.model_dump()}
+
+    def construct(self, state: RememberState, config: RunnableConfig) -> Step:
+        """The Constructor reads the chunk; when it fails, the turns wait for the next run."""
+        scope = self.env.scope(config)
+        chunk = self.chunk(state, scope)
+        guidance = state.get("guidance")
+        value = ConstructorInput(
+            turns=turn_views(chunk),
+            window=turn_views(self.window(scope, chunk), first=len(chunk) + 1),
+            memories=memory_views(self.shown(state, scope)),
+            guidance=GuideOutput.model_validate(guidance) if guidance else None,
+            now=self.env.now(),
+        )
+        try:
+            output = yield self.env.call("constructor", value)
+        except RoleFailed as failed:
+            result = {**state["result"], "unextracted": state["chunk"]}
+            return {"drafts": [], "result": result, "warnings": [*state["warnings"], str(failed)]}
+        return {"drafts": [fact.model_dump(mode="json") for fact in output.facts]}
+
+    def check(self, state: RememberState, config: RunnableConfig) -> Step:
+        """Each new fact against its turn and its nearest stored facts; the organisation makes edits."""
+        env, scope = self.env, self.env.scope(config)
+        chunk = self.chunk(state, scope)
+        numbered = dict(enumerate([*chunk, *self.window(scope, chunk)], 1))
+        outcome = Outcome(warnings=list(state["warnings"]))
+        drafts = [FactDraft.model_validate(draft) for draft in state["drafts"]]
+        grounded = with_nearest(env, scope, ground(drafts, numbered, chunk, outcome))
+        call, verdicts = fact_judge_call(env, grounded, state["supersede"]), None
+        if call is not None:
+            try:
+                verdicts = yield call
+            except RoleFailed as failed:
+                outcome.warnings.append(f"facts stored unjudged: {failed}")
+        waiting = {
+            ref["turn"]: entry
+            for ref in state["supersede"]
+            if ref["turn"]
+            for entry in env.bank().get(scope, [ref["memory"]])
+        }
+        decide(env, grounded, verdicts, self.shown(state, scope), waiting, outcome)
+        edits = yield from env.organisation.organise(outcome.facts, made(env, scope))
+        rejected = [rejected.model_dump(include={"text", "why"}) for rejected in outcome.rejected]
+        return {
+            "drafts": [],
+            "edits": [edit.model_dump(mode="json") for edit in [*outcome.deletions, *edits]],
+            "warnings": outcome.warnings,
+            "result": {**state["result"], "rejected": [*state["result"]["rejected"], *rejected]},
+        }
+
+    def apply(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:
+        """Writes the edits and marks the turns, in one transaction."""
+        scope, result = self.env.scope(config), state["result"]
+        edits = [Edit.model_validate(edit) for edit in state["edits"]]
+        done = "unextracted" if result["unextracted"] else "extracted"
+        applied = self.env.bank().apply(scope, edits, turns=state["chunk"], state=done)
+        return {
+            "edits": [],
+            "result": {
+                **result,
+                "facts": [*applied.added, *applied.updated],
+                "refreshed": [*result["refreshed"], *changed(applied)],
+                "rejected": [*result["rejected"], *refusals(applied)],
+            },
+        }
+
+
+def changed(applied: Applied) -> list[str]:
+    """Ids of stored entries that an apply superseded or deleted."""
+    return [*applied.superseded, *applied.deleted]
+
+
+def refusals(applied: Applied) -> list[dict[str, str]]:
+    """What the bank refused, in words."""
+    return [{"text": rejected.text, "why": rejected.why} for rejected in applied.rejected]

@@ -1,0 +1,67 @@
+"""What a run is told from outside: whose memory, which session, and what to change for this run only."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import get_runtime
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from memcycle.core.errors import BadInput
+from memcycle.core.scope import Scope
+
+MAIN_SESSION = "main"
+
+
+class Context(BaseModel):
+    """The context schema of every graph: JSON, described, all optional but the user."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user: str = Field("", description="Whose memory is read and written. Required.")
+    workspace: str = Field("default", description="A second wall inside one user: another project, another agent.")
+    session: str | None = Field(None, description="The session; by default the thread id, else `main`.")
+    k: int | None = Field(None, ge=1, le=200, description="Evidence entries at most, for this run.")
+    token_budget: int | None = Field(None, ge=50, description="Tokens of evidence at most, for this run.")
+    evidence_only: bool = Field(False, description="Stop before the Answerer: recalled evidence, no model answer.")
+    now: AwareDatetime | None = Field(None, description="The time to count from, for messages without one.")
+    prompts: dict[str, str] = Field(default_factory=dict, description="Prompt texts by role, for this run only.")
+
+
+ScopeOf = Callable[[Any], Scope | Mapping[str, Any]]
+"""From a parent's context (its own type, or None) to the scope, or its fields as a mapping; for graphs
+embedded in another graph."""
+
+
+def run_context() -> Context:
+    """The context of the running graph; an empty one inside a parent whose context is of another type."""
+    given = get_runtime().context
+    if isinstance(given, Context):
+        return given
+    try:
+        return Context.model_validate(given or {})
+    except ValidationError:
+        # A graph that runs on its own has had its context checked; this is a parent's, for `scope` to read.
+        return Context()
+
+
+def run_scope(scope_of: ScopeOf | None, config: RunnableConfig) -> Scope:
+    """The scope of the running graph, with its session.
+
+    Raises:
+        BadInput: no user is named.
+    """
+    session = run_context().session or str(config.get("configurable", {}).get("thread_id") or MAIN_SESSION)
+    context = run_context()
+    if scope_of is None and not context.user:
+        raise BadInput(
+            "no user is named: call the graph with context={'user': ...}, or build it with scope=... when a "
+            "parent graph has a context of its own"
+        )
+    try:
+        if scope_of is None:
+            return Scope(user=context.user, workspace=context.workspace, session=session)
+        scope = Scope.model_validate(scope_of(get_runtime().context))
+    except ValidationError as error:
+        raise BadInput(f"the scope does not fit: {error.errors()[0]['msg']}") from error
+    return scope if scope.session else scope.within(session)

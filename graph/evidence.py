@@ -1,0 +1,159 @@
+"""Looking into memory: plan, search, judge, widen. Shared by remember and recall."""
+
+from collections.abc import Iterable, Sequence
+
+from memcycle.agents.judge import JudgeOutput
+from memcycle.agents.retriever import Plan, RetrieverOutput, operator
+from memcycle.agents.views import MemoryView, TurnView
+from memcycle.core.entry import GRANULARITIES, Entry, Granularity
+from memcycle.core.scope import Scope
+from memcycle.core.theta import Theta
+from memcycle.core.turn import Turn
+from memcycle.graph.environment import Env
+from memcycle.graph.states import Candidate, ConflictRef, Planned, Verdict
+from memcycle.stores.request import Hit, Query, SearchRequest
+
+PASS_UNJUDGED = Verdict(relevant=[], conflicts=[], sufficient=False, missing="", judged=False)
+
+
+def turn_views(turns: Sequence[Turn], first: int = 1) -> list[TurnView]:
+    """Turns under the numbers from `first` on."""
+    return [TurnView.of(n, turn) for n, turn in enumerate(turns, first)]
+
+
+def memory_views(entries: Sequence[Entry], outdated: Iterable[str] = ()) -> list[MemoryView]:
+    """Entries under the numbers from 0 on, in their order."""
+    old = set(outdated)
+    return [MemoryView.of(n, entry, current=entry.id not in old) for n, entry in enumerate(entries)]
+
+
+def as_is(items: Sequence[TurnView], k: int) -> list[Planned]:
+    """Plans without a Retriever: each text as it stands, as a single fact."""
+    return [Planned(n=item.n, query=item.text, operator="fact", k=k, speaker=None) for item in items]
+
+
+def read_plans(output: RetrieverOutput, items: Sequence[TurnView], k_m: int) -> list[Planned]:
+    """One plan an item: K = max(K_dyn, K_m), an item the Retriever left out as is (AMA 3.2)."""
+    given: dict[int, Plan] = {plan.n: plan for plan in output.plans if plan.query.strip()}
+    fallback = {plan["n"]: plan for plan in as_is(items, k_m)}
+    return [
+        Planned(
+            n=item.n,
+            query=given[item.n].query,
+            operator=operator(given[item.n].intent),
+            k=max(given[item.n].k, k_m),
+            speaker=given[item.n].speaker,
+        )
+        if item.n in given
+        else fallback[item.n]
+        for item in items
+    ]
+
+
+def _granularities(env: Env, planned: Planned, widened: bool) -> tuple[Granularity, ...]:
+    single = env.settings.switches.granularity
+    if single != "all":
+        return (single,)
+    exclusive = env.settings.theta.routing.mode == "exclusive" and not widened
+    return (planned["operator"],) if exclusive else GRANULARITIES
+
+
+def share_out(hits: Sequence[Hit], planned: Planned, k: int, theta: Theta) -> list[Hit]:
+    """The best k hits with the routed operator's share of each granularity; free places go by score."""
+    shares = getattr(theta.routing, planned["operator"])
+    left = {name: round(k * getattr(shares, name)) for name in GRANULARITIES}
+    taken, rest = [], []
+    for hit in hits:
+        if left[hit.entry.granularity] > 0:
+            left[hit.entry.granularity] -= 1
+            taken.append(hit)
+        else:
+            rest.append(hit)
+    chosen = (taken + rest)[:k]
+    return sorted(chosen, key=lambda hit: (-hit.score, hit.entry.id))
+
+
+def find(
+    env: Env, scope: Scope, plans: Sequence[Planned], *, widened: bool = False, exclude: Iterable[str] = ()
+) -> list[Candidate]:
+    """Candidates of all plans, best first, each entry once: one search request a set of granularities."""
+    theta = env.settings.theta
+    groups: dict[tuple[Granularity, ...], list[Planned]] = {}
+    for planned in plans:
+        groups.setdefault(_granularities(env, planned, widened), []).append(planned)
+    found: list[Candidate] = []
+    for granularities, members in groups.items():
+        k = min(max(plan["k"] for plan in members) * (2 if widened else 1), 200)
+        results = env.bank().search(
+            SearchRequest(
+                scope=scope,
+                queries=tuple(Query(text=plan["query"], speaker=plan["speaker"]) for plan in members),
+                granularities=granularities,
+                k=k * len(granularities),
+                theta=theta,
+                exclude=frozenset(exclude),
+            )
+        )
+        for plan, hits in zip(members, results, strict=True):
+            found = unite(found, [_candidate(hit) for hit in share_out(hits, plan, k, theta)])
+    return found
+
+
+def _candidate(hit: Hit) -> Candidate:
+    return Candidate(id=hit.entry.id, score=round(hit.score, 6), why=[why.model_dump() for why in hit.why])
+
+
+def unite(left: Sequence[Candidate], right: Sequence[Candidate]) -> list[Candidate]:
+    """Both lists as one, best first, each entry once with its better score."""
+    best: dict[str, Candidate] = {}
+    for candidate in [*left, *right]:
+        known = best.get(candidate["id"])
+        if known is None or candidate["score"] > known["score"]:
+            best[candidate["id"]] = candidate
+    return sorted(best.values(), key=lambda candidate: (-candidate["score"], candidate["id"]))
+
+
+def related(env: Env, scope: Scope, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The raw turns that candidates refer to (AMA's R_t), just below the candidate that led there."""
+    scores = {candidate["id"]: candidate["score"] for candidate in candidates}
+    led: dict[str, float] = {}
+    for entry in env.bank().get(scope, list(scores)):
+        if entry.granularity == "episode":
+            continue
+        for turn in (*entry.related_turns, *entry.turns):
+            led[turn] = max(led.get(turn, 0.0), scores[entry.id] * 0.9)
+    raws = env.bank().raw_entries(scope, list(led))
+    why = {"view": "related", "rank": 1}
+    return [
+        Candidate(id=raw.id, score=led[raw.turns[0]], why=[{**why, "score": led[raw.turns[0]]}]) for raw in raws
+    ]
+
+
+def read_verdict(
+    output: JudgeOutput, shown: Sequence[Entry], turns: Sequence[Turn] = ()
+) -> tuple[Verdict, list[str]]:
+    """Verdicts by entry and turn id. A number that was not shown is reported, not followed."""
+    warnings: list[str] = []
+
+    def entry_id(n: int | None) -> str | None:
+        if n is not None and 0 <= n < len(shown):
+            return shown[n].id
+        if n is not None:
+            warnings.append(f"the Judge named memory {n}, which was not shown")
+        return None
+
+    conflicts = []
+    for conflict in output.conflicts:
+        memory, other = entry_id(conflict.memory), entry_id(conflict.other)
+        turn = turns[conflict.turn - 1].id if conflict.turn and 0 < conflict.turn <= len(turns) else None
+        if memory and memory != other and (turn or other):
+            conflicts.append(ConflictRef(memory=memory, turn=turn, other=other, why=conflict.why))
+    relevant = [found for n in dict.fromkeys(output.relevant) if (found := entry_id(n))]
+    verdict = Verdict(
+        relevant=relevant,
+        conflicts=conflicts,
+        sufficient=output.sufficient,
+        missing=output.missing,
+        judged=True,
+    )
+    return verdict, warnings

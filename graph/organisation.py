@@ -1,0 +1,103 @@
+"""How checked facts become entries and links: a protocol, so that other organisations can take its place.
+
+Ours writes one entry a fact. A-Mem's linked notes or LightMem's buffers, which call models, fit the
+same shape: a generator that may yield role calls (see `graph.node`) and returns the edits to apply.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from memcycle.agents.constructor import FactDraft
+from memcycle.core.edit import Edit
+from memcycle.core.entry import Entry, new_entry
+from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A fact that passed every check, and what it does to memory.
+
+    Attributes:
+        draft: As constructed. turn: its source. related: turns it refers to.
+        op: ADD, UPDATE (`target` is superseded by it) or MERGE (`target` says the same).
+    """
+
+    draft: FactDraft
+    turn: Turn
+    related: tuple[str, ...]
+    op: Literal["ADD", "UPDATE", "MERGE"]
+    target: Entry | None
+    reason: str
+    actor: str = "constructor"
+
+
+@dataclass(frozen=True)
+class Made:
+    """Who makes entries: recorded on each of them."""
+
+    scope: Scope
+    model: str
+    pipeline: str
+
+
+class Organisation(Protocol):
+    """Turns decided facts into edits."""
+
+    name: str
+
+    def organise(self, facts: Sequence[Decided], made: Made) -> Generator[Any, Any, list[Edit]]:
+        """Edits in the order of the facts; may yield role calls."""
+        ...
+
+
+class AtomicFacts:
+    """One immutable entry a fact, linked to what it supersedes (AMA's fact granularity)."""
+
+    name = "atomic-facts"
+
+    def organise(self, facts: Sequence[Decided], made: Made) -> Generator[Any, Any, list[Edit]]:
+        """One edit a fact. Calls no role."""
+        yield from ()
+        return [
+            Edit(
+                op=fact.op,
+                entry=fact_entry(fact, made),
+                target=fact.target.id if fact.target else None,
+                reason=fact.reason,
+                actor=fact.actor,
+            )
+            for fact in facts
+        ]
+
+
+def fact_entry(fact: Decided, made: Made) -> Entry:
+    """The entry of one fact. What it contradicts or repeats is settled by the edit, not here."""
+    draft, turn = fact.draft, fact.turn
+    return new_entry(
+        made.scope.within(turn.session),
+        "fact",
+        draft.text,
+        (turn.id,),
+        kind=draft.kind,
+        pattern=draft.pattern,
+        speaker=draft.speaker or turn.speaker,
+        role=turn.role,
+        related_turns=fact.related,
+        quote=draft.quote or None,
+        event_time=draft.event_time,
+        event_precision=draft.event_precision if draft.event_time else None,
+        valid_from=draft.event_time or turn.time,
+        observed_at=turn.time,
+        entities=tuple(draft.entities),
+        persons=tuple(draft.persons),
+        locations=tuple(draft.locations),
+        topics=tuple(draft.topics),
+        keywords=tuple(draft.keywords),
+        importance=draft.importance,
+        confidence=draft.confidence,
+        actor=fact.actor,
+        model=made.model,
+        pipeline=made.pipeline,
+    )

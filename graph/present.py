@@ -1,0 +1,81 @@
+"""What a recall gives back: evidence cut to its budget, and the answer that rests on it."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from memcycle.core.entry import Entry
+from memcycle.core.language.tokens import approx_tokens
+from memcycle.core.scope import Scope
+from memcycle.graph.context import run_context
+from memcycle.graph.environment import Env
+from memcycle.graph.states import Candidate, RecallState
+
+OUTDATED_SCORE = 0.5
+"""A superseded fact takes its turns down by this factor; it does not hide them."""
+
+
+def evidence(env: Env, scope: Scope, state: RecallState) -> list[tuple[Entry, Candidate]]:
+    """The candidates that are shown, best first: current ones before outdated ones, within k and tokens."""
+    theta, context = env.settings.theta, run_context()
+    by_id = {candidate["id"]: candidate for candidate in state.get("candidates") or []}
+    entries = [entry for entry in env.bank().get(scope, list(by_id)) if entry.status in ("active", "staged")]
+    old = outdated(env, scope, entries, state)
+
+    def rank(entry: Entry) -> tuple[float, str]:
+        score = by_id[entry.id]["score"]
+        return (-score * (OUTDATED_SCORE if entry.id in old else 1.0), entry.id)
+
+    chosen: list[tuple[Entry, Candidate]] = []
+    left = context.token_budget or theta.token_budget
+    for entry in sorted(entries, key=rank)[: context.k or theta.k]:
+        left -= approx_tokens(entry.text)
+        if left < 0 and chosen:
+            break
+        chosen.append((entry, by_id[entry.id]))
+    return chosen
+
+
+def outdated(env: Env, scope: Scope, entries: Sequence[Entry], state: RecallState) -> set[str]:
+    """Ids of entries a newer one contradicts: settled in this recall, or raw turns of superseded facts."""
+    raws = {entry.turns[0]: entry.id for entry in entries if entry.granularity == "raw"}
+    facts = env.bank().by_turns(scope, list(raws), "fact")
+    gone = {turn for fact in facts if fact.status == "superseded" for turn in fact.turns}
+    kept = {turn for fact in facts if fact.status in ("active", "staged") for turn in fact.turns}
+    return {raws[turn] for turn in gone - kept if turn in raws} | set(state.get("outdated") or [])
+
+
+def evidence_item(entry: Entry, candidate: Candidate) -> dict[str, Any]:
+    """One piece of evidence as people and programs read it."""
+    return {
+        "id": entry.id,
+        "granularity": entry.granularity,
+        "text": entry.text,
+        "turns": list(entry.turns),
+        "speaker": entry.speaker,
+        "event_time": entry.event_time.isoformat() if entry.event_time else None,
+        "time": entry.observed_at.isoformat() if entry.observed_at else None,
+        "score": candidate["score"],
+        "why": candidate["why"],
+    }
+
+
+def answer(
+    state: RecallState,
+    mode: Literal["answer", "extractive", "evidence"],
+    items: list[dict[str, Any]],
+    *,
+    text: str | None,
+    answerable: bool | None,
+    confidence: float | None,
+) -> dict[str, Any]:
+    """The output of a recall. `answer` and `answerable` are None where none was asked for."""
+    return {
+        "question": state["question"],
+        "answer": text,
+        "answerable": answerable,
+        "confidence": confidence,
+        "mode": mode,
+        "evidence": items,
+        "rounds": 1 + state.get("round", 0) + state.get("refinements", 0),
+        "warnings": state.get("warnings") or [],
+    }

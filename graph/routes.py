@@ -1,0 +1,68 @@
+"""Where to go next: pure functions of the state, drawn as labelled edges."""
+
+from typing import Literal
+
+from memcycle.core.theta import Switches, Theta
+from memcycle.graph.states import EvidenceState, MemoryState, RecallState, RememberState, SessionState
+
+Action = Literal["Retry", "Refresh", "Pass"]
+
+
+def judge_action(state: EvidenceState, theta: Theta, switches: Switches, retries: int) -> Action:
+    """AMA's three actions, computed from the verdicts (AMA 3.3).
+
+    Conflicts go to the Refresher; too few relevant candidates or insufficient ones are searched for
+    again while rounds remain; all else passes. An unjudged list passes as it is.
+    """
+    verdict = state["verdict"]
+    if verdict["conflicts"] and switches.refresher:
+        return "Refresh"
+    if not verdict["judged"] or not switches.iterative or state.get("round", 0) >= retries:
+        return "Pass"
+    density = len(verdict["relevant"]) / max(1, len(state.get("candidates", [])))
+    return "Retry" if not verdict["sufficient"] or density < theta.density else "Pass"
+
+
+def after_stage(state: RememberState) -> Literal["new turns", "already extracted", "nothing new"]:
+    """A chunk a crashed run had already extracted only lacks its episode."""
+    if not state.get("chunk"):
+        return "nothing new"
+    return "already extracted" if state.get("extracted") else "new turns"
+
+
+def after_search(state: EvidenceState) -> Literal["candidates", "none"]:
+    """Without candidates there is nothing to judge."""
+    return "candidates" if state.get("candidates") else "none"
+
+
+def after_trigger(state: RememberState) -> Literal["episode ends", "goes on"]:
+    """Whether the Episode trigger fired."""
+    return "episode ends" if state.get("episodes") else "goes on"
+
+
+def after_pass(state: RecallState, *, always_think: bool, iterative: bool) -> Literal["Pass: sufficient", "Pass: uncertain"]:
+    """A sufficient Pass is answered at once, unless the Meta-Thinker is to be asked always (MemMA)."""
+    sufficient = state["verdict"]["sufficient"] and not always_think
+    return "Pass: sufficient" if sufficient or not iterative else "Pass: uncertain"
+
+
+def after_think(state: RecallState, h: int) -> Literal["answerable", "not answerable"]:
+    """Not answerable is refined while rounds remain (MemMA H)."""
+    if state["gap"]["answerable"] or state.get("refinements", 0) >= h:
+        return "answerable"
+    return "not answerable"
+
+
+def after_reason(state: RecallState) -> Literal["new query", "nothing left"]:
+    """The Query-Reasoner ends the loop by having nothing new to ask."""
+    return "new query" if state.get("plans") else "nothing left"
+
+
+def after_look(state: SessionState) -> Literal["turns wait", "none wait"]:
+    """Turns of a failed or broken-off run are remembered before their session ends."""
+    return "turns wait" if state.get("waiting") else "none wait"
+
+
+def after_remember(state: MemoryState) -> Literal["session ends", "session goes on"]:
+    """Sessions end by an explicit call."""
+    return "session ends" if state.get("end_session") else "session goes on"

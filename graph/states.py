@@ -1,0 +1,163 @@
+"""States of the graphs: plain data, ids and numbers; texts stay in the ledger."""
+
+from typing import Annotated, Any, Literal
+
+from langchain_core.messages import AnyMessage
+from langgraph.graph.message import add_messages
+from typing_extensions import TypedDict
+
+from memcycle.core.usage import Usage
+
+
+class Planned(TypedDict):
+    """The Retriever's plan for item `n`: what to search, where, and how much."""
+
+    n: int
+    query: str
+    operator: Literal["raw", "fact", "episode"]
+    k: int
+    speaker: str | None
+
+
+class Candidate(TypedDict):
+    """A found entry by id, with its fused score (0 to 1) and the views that found it."""
+
+    id: str
+    score: float
+    why: list[dict[str, Any]]
+
+
+class ConflictRef(TypedDict):
+    """Entry `memory` contradicts turn `turn` or entry `other`, by id."""
+
+    memory: str
+    turn: str | None
+    other: str | None
+    why: str
+
+
+class Verdict(TypedDict):
+    """The Judge's verdicts, by entry id. `judged` False: it was not asked, or failed."""
+
+    relevant: list[str]
+    conflicts: list[ConflictRef]
+    sufficient: bool
+    missing: str
+    judged: bool
+
+
+class Gap(TypedDict):
+    """The Meta-Thinker's verdict on a question."""
+
+    answerable: bool
+    gap: str
+    speaker: str | None
+    needs_time: bool
+    avoid: list[str]
+
+
+class EvidenceState(TypedDict, total=False):
+    """What the two ways of looking into memory share."""
+
+    plans: list[Planned]
+    candidates: list[Candidate]
+    round: int
+    verdict: Verdict
+    edits: list[dict[str, Any]]
+    warnings: list[str]
+    usage: Usage
+
+
+class Result(TypedDict):
+    """What a remember run did, by id; `rejected` and `warnings` in words."""
+
+    turns: list[str]
+    facts: list[str]
+    episodes: list[str]
+    refreshed: list[str]
+    unextracted: list[str]
+    rejected: list[dict[str, str]]
+    warnings: list[str]
+
+
+class RememberInput(TypedDict, total=False):
+    """A chunk: messages in any shape `read_messages` takes, or turns as dicts. Neither: what is waiting."""
+
+    messages: list[Any]
+    turns: list[dict[str, Any]]
+
+
+class RememberState(RememberInput, EvidenceState, total=False):
+    """State of the remember graph. `chunk` holds turn ids."""
+
+    chunk: list[str]
+    extracted: bool
+    guidance: dict[str, Any]
+    drafts: list[dict[str, Any]]
+    supersede: list[ConflictRef]
+    episodes: list[dict[str, Any]]
+    close_at: int | None
+    result: Result
+
+
+class RememberOutput(TypedDict):
+    """Output of the remember graph."""
+
+    result: Result
+    usage: Usage
+
+
+class RecallInput(TypedDict):
+    """A question in words."""
+
+    question: str
+
+
+class RecallState(RecallInput, EvidenceState, total=False):
+    """State of the recall graph. `outdated` holds ids of entries a newer one contradicts."""
+
+    outdated: list[str]
+    tried: list[str]
+    refinements: int
+    gap: Gap
+    answer: dict[str, Any]
+
+
+class RecallOutput(TypedDict):
+    """Output of the recall graph."""
+
+    answer: dict[str, Any]
+    usage: Usage
+
+
+class SessionState(TypedDict, total=False):
+    """State of the session graph. `waiting` holds ids of turns not yet remembered."""
+
+    waiting: list[str]
+    episodes: list[dict[str, Any]]
+    close_at: int | None
+    result: dict[str, Any]
+    warnings: list[str]
+    usage: Usage
+
+
+class SessionOutput(TypedDict):
+    """Output of the session graph."""
+
+    result: dict[str, Any]
+    usage: Usage
+
+
+class MemoryInput(TypedDict, total=False):
+    """A chat turn; `end_session` True ends the session after it."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    end_session: bool
+
+
+class MemoryState(MemoryInput, total=False):
+    """State of the parent graph: what each nested graph gave back."""
+
+    recalled: dict[str, Any]
+    remembered: dict[str, Any]
+    ended: dict[str, Any]

@@ -1,0 +1,103 @@
+"""The node driver: one body, sync and async, calls counted by role."""
+
+import asyncio
+import threading
+
+import pytest
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
+
+from memcycle.core.errors import RoleFailed
+from memcycle.graph.node import Call, nested, node
+
+
+def run(runnable, state, mode):
+    return runnable.invoke(state) if mode == "sync" else asyncio.run(runnable.ainvoke(state))
+
+
+@pytest.fixture(params=["sync", "async"])
+def mode(request):
+    return request.param
+
+
+def double(role: str = "doubler", fail: Exception | None = None) -> Call:
+    def work(value: int) -> int:
+        if fail is not None:
+            raise fail
+        return value * 2
+
+    return Call(role, RunnableLambda(work), 21)
+
+
+def test_a_plain_function_is_a_node(mode):
+    assert run(node("n", lambda state: {"b": state["a"] + 1}), {"a": 1}, mode) == {"b": 2}
+
+
+def test_a_generator_is_sent_the_outputs_of_its_calls(mode):
+    def body(state):
+        first = yield double()
+        several = yield [double(), double()]
+        return {"out": [first, *several]}
+
+    assert run(node("n", body), {}, mode) == {"out": [42, 42, 42]}
+
+
+def test_an_error_is_raised_at_its_yield(mode):
+    def body(state):
+        try:
+            yield double(fail=RoleFailed("doubler", "odd"))
+        except RoleFailed as failed:
+            return {"why": failed.why}
+
+    assert run(node("n", body), {}, mode) == {"why": "odd"}
+
+
+def test_of_several_calls_a_failed_role_takes_its_outputs_place(mode):
+    def body(state):
+        replies = yield [double(), double(fail=RoleFailed("doubler", "odd"))]
+        return {"replies": [type(reply).__name__ for reply in replies]}
+
+    assert run(node("n", body), {}, mode) == {"replies": ["int", "RoleFailed"]}
+
+
+def test_a_provider_error_of_several_calls_is_raised(mode):
+    def body(state):
+        yield [double(), double(fail=ConnectionError("down"))]
+
+    with pytest.raises(ConnectionError, match="down"):
+        run(node("n", body), {}, mode)
+
+
+def test_model_calls_and_tokens_are_counted_by_role_onto_the_runs_usage(mode):
+    usage = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+
+    def body(state):
+        model = GenericFakeChatModel(messages=iter([AIMessage("a", usage_metadata=usage)] * 2))
+        yield Call("judge", model, "x")
+        yield Call("judge", model, "x")
+        return {}
+
+    before = {"judge": {"calls": 1, "input_tokens": 1, "output_tokens": 1}}
+    assert run(node("n", body), {"usage": before}, mode)["usage"] == {
+        "judge": {"calls": 3, "input_tokens": 15, "output_tokens": 7}
+    }
+
+
+def test_the_body_runs_off_the_event_loop():
+    threads = []
+
+    def body(state):
+        threads.append(threading.current_thread())
+        yield double()
+        threads.append(threading.current_thread())
+        return {}
+
+    asyncio.run(node("n", body).ainvoke({}))
+    assert threading.main_thread() not in threads
+
+
+def test_a_nested_graph_maps_keys_in_and_out(mode):
+    inner = RunnableLambda(lambda state: {"y": state["x"] + 1, "secret": 1})
+    wrapped = nested(lambda state: {"x": state["a"]}, inner, lambda out: {"b": out["y"]})
+    assert run(wrapped, {"a": 1}, mode) == {"b": 2}

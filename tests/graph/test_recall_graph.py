@@ -1,0 +1,210 @@
+"""recall: each edge, with scripted roles over a real bank."""
+
+import pytest
+
+from memcycle.agents.answerer import AnswererOutput
+from memcycle.agents.constructor import ConstructorOutput, FactDraft
+from memcycle.agents.episodes import TriggerOutput
+from memcycle.agents.judge import Conflict, FactJudgeOutput, JudgeOutput
+from memcycle.agents.meta_thinker import AnswerabilityOutput
+from memcycle.agents.query_reasoner import QueryReasonerOutput
+from memcycle.agents.refresher import Refresh, RefresherOutput
+from memcycle.core.errors import BadInput, RoleFailed
+from memcycle.core.theta import Switches
+from tests.graph.conftest import ANA
+from tests.scripted import Always, Scripted
+
+ENOUGH = Always(JudgeOutput(relevant=[0], sufficient=True))
+DOUBT = Always(JudgeOutput(relevant=[0, 1, 2, 3], sufficient=False, missing="when"))
+ANSWER = Always(AnswererOutput(answer="bees", answerable=True, citations=[0], confidence=0.9))
+
+
+@pytest.fixture
+def told(cycle):
+    quiet = {"episode_trigger": Always(TriggerOutput(boundaries=[])), "fact_judge": Always(FactJudgeOutput(verdicts=[]))}
+    for text, fact in [("I keep bees", "Ana keeps bees"), ("I row boats", "Ana rows boats")]:
+        cycle.remember(text, constructor=Scripted(ConstructorOutput(facts=[FactDraft(text=fact, turn=1)])), **quiet)
+    cycle.end()
+    return cycle
+
+
+def switched(cycle, **switches):
+    return cycle.bank.settings.model_copy(update={"switches": Switches(**switches)})
+
+
+def test_a_sufficient_pass_is_answered_at_once(told):
+    out = told.recall("What does Ana keep?", judge=ENOUGH, answerer=ANSWER, answerability=Scripted())["answer"]
+    assert (out["answer"], out["answerable"], out["mode"], out["rounds"]) == ("bees", True, "answer", 1)
+    assert len(out["evidence"]) == 1
+    assert set(out["evidence"][0]) >= {"id", "granularity", "text", "turns", "event_time", "score", "why"}
+
+
+def test_a_switch_asks_the_meta_thinker_always(told):
+    thinker = Scripted(AnswerabilityOutput(answerable=True))
+    told.recall(
+        "What does Ana keep?", judge=ENOUGH, answerer=ANSWER, answerability=thinker, settings=switched(told, always_think=True)
+    )
+    assert len(thinker.seen) == 1
+
+
+def test_the_gap_is_closed_by_a_new_query_and_evidence_is_united(told):
+    theta = told.bank.settings.theta.model_copy(update={"k_r": 0})
+    settings = told.bank.settings.model_copy(update={"theta": theta})
+    thinker = Scripted(
+        AnswerabilityOutput(answerable=False, gap="what she rows"), AnswerabilityOutput(answerable=True)
+    )
+    reasoner = Scripted(QueryReasonerOutput(query="rows boats"))
+    out = told.recall(
+        "bees?", judge=DOUBT, answerability=thinker, query_reasoner=reasoner, answerer=ANSWER, settings=settings
+    )["answer"]
+    assert reasoner.seen[0].gap == "what she rows"
+    assert {view.text for view in thinker.seen[0].evidence} <= {view.text for view in thinker.seen[1].evidence}
+    assert out["rounds"] == 2
+
+
+@pytest.mark.parametrize("query", ["", "bees?", "BEES?"])
+def test_nothing_new_to_ask_ends_the_loop(told, query):
+    theta = told.bank.settings.theta.model_copy(update={"k_r": 0})
+    thinker = Always(AnswerabilityOutput(answerable=False, gap="x"))
+    told.recall(
+        "bees?",
+        judge=DOUBT,
+        answerability=thinker,
+        query_reasoner=Scripted(QueryReasonerOutput(query=query)),
+        answerer=ANSWER,
+        retriever=Scripted(RoleFailed("retriever", "x")),
+        settings=told.bank.settings.model_copy(update={"theta": theta}),
+    )
+    assert len(thinker.seen) == 1
+
+
+def test_refinement_ends_after_h_rounds(told):
+    theta = told.bank.settings.theta.model_copy(update={"k_r": 0, "h": 2})
+    numbers = iter(range(99))
+    reasoner = Always(lambda value: QueryReasonerOutput(query=f"try {next(numbers)}"))
+    told.recall(
+        "bees?",
+        judge=DOUBT,
+        answerability=Always(AnswerabilityOutput(answerable=False, gap="x")),
+        query_reasoner=reasoner,
+        answerer=ANSWER,
+        settings=told.bank.settings.model_copy(update={"theta": theta}),
+    )
+    assert len(reasoner.seen) == 2
+
+
+def test_one_shot_has_no_retry_and_no_refinement(told):
+    judge = Scripted(JudgeOutput(relevant=[], sufficient=False))
+    told.recall(
+        "bees?",
+        judge=judge,
+        answerer=ANSWER,
+        answerability=Scripted(),
+        query_reasoner=Scripted(),
+        settings=switched(told, iterative=False),
+    )
+    assert len(judge.seen) == 1
+
+
+def _conflict(value):
+    return JudgeOutput(relevant=[0, 1], conflicts=[Conflict(memory=0, other=1)], sufficient=True)
+
+
+def test_a_conflict_is_settled_by_event_time_and_left_to_the_next_remember(told):
+    before = [entry.model_dump() for entry in told.bank.entries(ANA)]
+    answerer = Scripted(AnswererOutput(answer="x", answerable=True, citations=[]))
+    judge = Scripted(_conflict)
+    told.recall("What does Ana keep?", judge=judge, answerer=answerer)
+    shown = judge.seen[0].candidates
+    older = min(shown[:2], key=lambda view: view.time)
+    assert [view.text for view in answerer.seen[0].evidence if not view.current] == [older.text]
+    assert [entry.model_dump() for entry in told.bank.entries(ANA)] == before
+    pairs = told.bank.take_conflicts(ANA)
+    assert [told.bank.get(ANA, [pair[0]])[0].text for pair in pairs] == [older.text]
+
+
+def test_a_switch_refreshes_at_once(told):
+    def judge(value):
+        numbers = {view.text: view.n for view in value.candidates}
+        pair = Conflict(memory=numbers["Ana keeps bees"], other=numbers["Ana rows boats"])
+        return JudgeOutput(relevant=[0], conflicts=[pair], sufficient=True)
+
+    refresher = Scripted(RefresherOutput(edits=[Refresh(op="UPDATE", memory=0, text="Ana rows boats")]))
+    told.recall(
+        "Ana?", judge=Scripted(judge), refresher=refresher, answerer=ANSWER, settings=switched(told, recall_refresh=True)
+    )
+    assert told.facts() == ["Ana rows boats"]
+
+
+def test_evidence_only_asks_no_answerer(told):
+    out = told.recall("What does Ana keep?", answerer=Scripted(), context={"evidence_only": True})["answer"]
+    assert (out["mode"], out["answer"], out["answerable"]) == ("evidence", None, None)
+    assert out["evidence"][0]["text"] in ("Ana keeps bees", "I keep bees")
+
+
+def test_budgets_of_a_run_cut_the_evidence(told):
+    few = told.recall("Ana?", context={"evidence_only": True, "k": 1})["answer"]["evidence"]
+    assert len(few) == 1
+    with pytest.raises(Exception, match="less than or equal to 200|k"):
+        told.recall("Ana?", context={"k": 1000})
+
+
+def test_an_empty_memory_abstains_without_asking_a_model(cycle):
+    out = cycle.recall("Where?", judge=Scripted(), answerer=Scripted(), answerability=Scripted())["answer"]
+    assert (out["answerable"], out["evidence"]) == (False, [])
+
+
+@pytest.mark.parametrize("role", ["retriever", "judge", "answerability", "query_reasoner"])
+def test_a_failing_role_never_costs_the_answer(told, role):
+    roles = {"judge": DOUBT, "answerability": Always(AnswerabilityOutput(answerable=False, gap="x")), "answerer": ANSWER}
+    out = told.recall("bees?", **{**roles, role: Always(RoleFailed(role, "nonsense"))})["answer"]
+    assert out["answer"] == "bees"
+    assert any(role in warning for warning in out["warnings"])
+
+
+def test_a_failing_answerer_gives_the_evidence(told):
+    out = told.recall("bees?", judge=ENOUGH, answerer=Scripted(RoleFailed("answerer", "cut")))["answer"]
+    assert (out["mode"], out["answerable"]) == ("evidence", None)
+    assert out["evidence"]
+
+
+def test_numbers_that_were_not_shown_are_reported_not_followed(told):
+    out = told.recall(
+        "bees?",
+        judge=Scripted(JudgeOutput(relevant=[99], conflicts=[Conflict(memory=98, other=0)], sufficient=True)),
+        retriever=Always(RoleFailed("retriever", "x")),
+        answerability=Always(AnswerabilityOutput(answerable=True)),
+        answerer=Scripted(AnswererOutput(answer="x", answerable=True, citations=[77])),
+        settings=told.bank.settings.model_copy(
+            update={"theta": told.bank.settings.theta.model_copy(update={"k_r": 0})}
+        ),
+    )["answer"]
+    assert [w for w in out["warnings"] if "99" in w]
+    assert [w for w in out["warnings"] if "98" in w]
+
+
+@pytest.mark.parametrize("question", ["", "   ", None, 3])
+def test_a_question_is_needed(cycle, question):
+    with pytest.raises(BadInput, match="question"):
+        cycle.recall(question)
+
+
+def test_a_user_is_needed(cycle):
+    with pytest.raises(BadInput, match="user"):
+        cycle.recall("What?", context={"user": ""})
+
+
+def test_another_user_finds_nothing(told):
+    out = told.recall("What does Ana keep?", context={"user": "ana2"})["answer"]
+    assert (out["answerable"], out["evidence"]) == (False, [])
+
+
+def test_staged_entries_are_recalled_in_their_session_only(cycle):
+    cycle.remember(
+        "I keep bees",
+        constructor=Scripted(ConstructorOutput(facts=[])),
+        episode_trigger=Always(TriggerOutput(boundaries=[])),
+    )
+    inside = cycle.recall("bees", context={"evidence_only": True})["answer"]["evidence"]
+    outside = cycle.recall("bees", session="s2", context={"evidence_only": True})["answer"]["evidence"]
+    assert ([item["text"] for item in inside], outside) == (["I keep bees"], [])

@@ -1,0 +1,110 @@
+"""The routes as tables."""
+
+import pytest
+
+from memcycle.core.theta import Switches, Theta
+from memcycle.graph import routes
+
+CONFLICT = {"memory": "a", "turn": "D1:1", "other": None, "why": ""}
+
+
+def verdict(relevant: int = 3, conflicts: int = 0, sufficient: bool = True, judged: bool = True) -> dict:
+    return {
+        "relevant": [str(n) for n in range(relevant)],
+        "conflicts": [CONFLICT] * conflicts,
+        "sufficient": sufficient,
+        "missing": "",
+        "judged": judged,
+    }
+
+
+JUDGE = [
+    # verdict, candidates, round, switches, retries, action
+    (verdict(), 3, 0, {}, 2, "Pass"),
+    (verdict(conflicts=1), 3, 0, {}, 2, "Refresh"),
+    (verdict(conflicts=1, sufficient=False), 3, 0, {}, 2, "Refresh"),
+    (verdict(conflicts=1), 3, 0, {"refresher": False}, 2, "Pass"),
+    (verdict(sufficient=False), 3, 0, {}, 2, "Retry"),
+    (verdict(sufficient=False), 3, 1, {}, 2, "Retry"),
+    (verdict(sufficient=False), 3, 2, {}, 2, "Pass"),
+    (verdict(sufficient=False), 3, 0, {}, 0, "Pass"),
+    (verdict(sufficient=False), 3, 0, {"iterative": False}, 2, "Pass"),
+    (verdict(relevant=1), 20, 0, {}, 2, "Retry"),
+    (verdict(relevant=4), 20, 0, {}, 2, "Pass"),
+    (verdict(relevant=0, sufficient=False, judged=False), 20, 0, {}, 2, "Pass"),
+]
+
+
+@pytest.mark.parametrize(("said", "candidates", "round_", "switches", "retries", "action"), JUDGE)
+def test_judge_action(said, candidates, round_, switches, retries, action):
+    state = {"verdict": said, "candidates": [{}] * candidates, "round": round_}
+    assert routes.judge_action(state, Theta(density=0.2), Switches(**switches), retries) == action
+
+
+@pytest.mark.parametrize(
+    ("state", "label"),
+    [
+        ({"chunk": []}, "nothing new"),
+        ({"chunk": ["D1:1"], "extracted": False}, "new turns"),
+        ({"chunk": ["D1:1"], "extracted": True}, "already extracted"),
+    ],
+)
+def test_after_stage(state, label):
+    assert routes.after_stage(state) == label
+
+
+@pytest.mark.parametrize(
+    ("sufficient", "always", "iterative", "label"),
+    [
+        (True, False, True, "Pass: sufficient"),
+        (False, False, True, "Pass: uncertain"),
+        (True, True, True, "Pass: uncertain"),
+        (False, False, False, "Pass: sufficient"),
+        (True, True, False, "Pass: sufficient"),
+    ],
+)
+def test_after_pass(sufficient, always, iterative, label):
+    state = {"verdict": verdict(sufficient=sufficient)}
+    assert routes.after_pass(state, always_think=always, iterative=iterative) == label
+
+
+@pytest.mark.parametrize(
+    ("answerable", "refinements", "h", "label"),
+    [
+        (True, 0, 3, "answerable"),
+        (False, 0, 3, "not answerable"),
+        (False, 2, 3, "not answerable"),
+        (False, 3, 3, "answerable"),
+        (False, 0, 0, "answerable"),
+    ],
+)
+def test_after_think(answerable, refinements, h, label):
+    assert routes.after_think({"gap": {"answerable": answerable}, "refinements": refinements}, h) == label
+
+
+@pytest.mark.parametrize(("plans", "label"), [([], "nothing left"), ([{"n": 1}], "new query")])
+def test_after_reason(plans, label):
+    assert routes.after_reason({"plans": plans}) == label
+
+
+@pytest.mark.parametrize(("found", "label"), [([], "none"), ([{"id": "a"}], "candidates")])
+def test_after_search(found, label):
+    assert routes.after_search({"candidates": found}) == label
+
+
+@pytest.mark.parametrize(("episodes", "label"), [([], "goes on"), ([{"turns": []}], "episode ends")])
+def test_after_trigger(episodes, label):
+    assert routes.after_trigger({"episodes": episodes}) == label
+
+
+@pytest.mark.parametrize(
+    ("state", "label"),
+    [({}, "session goes on"), ({"end_session": False}, "session goes on"), ({"end_session": True}, "session ends")],
+)
+def test_after_remember(state, label):
+    assert routes.after_remember(state) == label
+
+
+@pytest.mark.parametrize(("waiting", "label"), [([], "none wait"), (["D1:1"], "turns wait")])
+def test_after_look(waiting, label):
+    assert routes.after_look({"waiting": waiting}) == label
