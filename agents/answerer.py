@@ -3,6 +3,7 @@
 from typing import Literal
 
 from pydantic import AwareDatetime, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
 
@@ -32,4 +33,4 @@ class AnswererOutput(RoleOutput):
     citations: list[int] = []
     confidence: float = Field(0.5, ge=0, le=1)
     quote: str = ""
-    extractive: bool = False
+    extractive: SkipJsonSchema[bool] = False  # for the rules to set; models are not asked

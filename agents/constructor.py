@@ -1,11 +1,11 @@
 """Constructor: atomic facts from the turns of a chunk (AMA 3.1, MemMA construction)."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, field_validator, model_validator
 
 from memcycle.agents.meta_thinker import GuideOutput
-from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
+from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, reply_time
 from memcycle.core.entry import Kind, Pattern, Precision
 
 
@@ -47,6 +47,14 @@ class FactDraft(RoleOutput):
     confidence: float = Field(1.0, ge=0, le=1)
     edit: Literal["ADD", "UPDATE", "DELETE", "NONE"] = Field("ADD", description="what it does to memory `target`")
     target: int | None = Field(None, description="number of the stored memory, for UPDATE, DELETE and NONE")
+
+    _read_time = field_validator("event_time", mode="before")(reply_time)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_statement(cls, value: Any) -> Any:
+        """A bare string is a fact whose turn is not known: turn 0, to be found by its words."""
+        return {"text": value, "turn": 0} if isinstance(value, str) else value
 
 
 class ConstructorOutput(RoleOutput):

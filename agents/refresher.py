@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, field_validator
 
-from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
+from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, reply_time
 
 
 class ConflictView(RoleInput):
@@ -34,6 +34,8 @@ class Refresh(RoleOutput):
     event_time: AwareDatetime | None = Field(None, description="when the new state began")
     quote: str = Field("", description="DELETE: the user's own words that ask for it")
     why: str = ""
+
+    _read_time = field_validator("event_time", mode="before")(reply_time)
 
 
 class RefresherOutput(RoleOutput):

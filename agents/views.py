@@ -1,8 +1,17 @@
 """What roles are shown: turns and memories under small integers, never under store ids."""
 
+from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    model_validator,
+)
 
 from memcycle.core.entry import Entry, Granularity
 from memcycle.core.turn import MessageType, Turn
@@ -63,9 +72,43 @@ class RoleInput(BaseModel):
 
 
 class RoleOutput(BaseModel):
-    """Base of all role outputs. Unknown keys of a model's reply are dropped, missing ones are errors."""
+    """Base of all role outputs. Unknown keys of a model's reply are dropped, missing ones are errors.
+
+    A null stands for the field's default, since models write it where they have nothing to say.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+    _cut: bool = PrivateAttr(default=False)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply was cut by the token limit and only its complete items are here."""
+        return self._cut
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nulls_are_defaults(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {key: one for key, one in value.items() if one is not None}
+
+
+def reply_time(value: Any, info: ValidationInfo) -> Any:
+    """A time as models write it: a date alone, or one without zone, in the zone of the conversation.
+
+    For `field_validator(mode="before")`. The zone comes from the validation context (`zone`), UTC without.
+    What cannot be read becomes None: a fact is worth more than the reading of its date, and its words
+    stay in the text.
+    """
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=(info.context or {}).get("zone", UTC))
+    return value
 
 
 Purpose = Literal["remember", "recall"]

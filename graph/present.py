@@ -36,12 +36,13 @@ def evidence(env: Env, scope: Scope, state: RecallState) -> list[tuple[Entry, Ca
 
 
 def outdated(env: Env, scope: Scope, entries: Sequence[Entry], state: RecallState) -> set[str]:
-    """Ids of entries a newer one contradicts: settled in this recall, or raw turns of superseded facts."""
-    raws = {entry.turns[0]: entry.id for entry in entries if entry.granularity == "raw"}
-    facts = env.bank().by_turns(scope, list(raws), "fact")
-    gone = {turn for fact in facts if fact.status == "superseded" for turn in fact.turns}
-    kept = {turn for fact in facts if fact.status in ("active", "staged") for turn in fact.turns}
-    return {raws[turn] for turn in gone - kept if turn in raws} | set(state.get("outdated") or [])
+    """Ids of entries a newer one contradicts: settled in this recall, or the turns and episodes that say what
+    a superseded or deleted fact said."""
+    sources = {turn for entry in entries if entry.granularity != "fact" for turn in entry.turns}
+    gone = env.bank().by_turns(scope, sources, "fact", statuses=("superseded", "forgotten"))
+    turns = {turn for fact in gone for turn in fact.turns}
+    old = {entry.id for entry in entries if entry.granularity != "fact" and turns & set(entry.turns)}
+    return old | set(state.get("outdated") or [])
 
 
 def evidence_item(entry: Entry, candidate: Candidate) -> dict[str, Any]:

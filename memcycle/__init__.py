@@ -1,0 +1,58 @@
+"""memcycle: long-term memory for LangGraph agents.
+
+Importing the package loads nothing; each public name is loaded when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memcycle.agents.roles import Roles
+    from memcycle.core.errors import MemcycleError
+    from memcycle.core.scope import Scope
+    from memcycle.core.settings import Settings
+    from memcycle.core.turn import Turn
+    from memcycle.graph.memory import build_memory
+    from memcycle.graph.recall import build_recall
+    from memcycle.graph.remember import build_remember
+    from memcycle.graph.session import build_session
+    from memcycle.memory import Memory
+    from memcycle.prompts import PromptSet
+
+__all__ = [
+    "MemcycleError",
+    "Memory",
+    "PromptSet",
+    "Roles",
+    "Scope",
+    "Settings",
+    "Turn",
+    "build_memory",
+    "build_recall",
+    "build_remember",
+    "build_session",
+]
+
+_HOMES = {
+    "Memory": "memcycle.memory",
+    "MemcycleError": "memcycle.core.errors",
+    "PromptSet": "memcycle.prompts",
+    "Roles": "memcycle.agents.roles",
+    "Scope": "memcycle.core.scope",
+    "Settings": "memcycle.core.settings",
+    "Turn": "memcycle.core.turn",
+    "build_memory": "memcycle.graph.memory",
+    "build_recall": "memcycle.graph.recall",
+    "build_remember": "memcycle.graph.remember",
+    "build_session": "memcycle.graph.session",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'memcycle' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,6 @@
+"""Prompts: one text file a role, and the set that loads, checks, overlays and renders them."""
+
+from memcycle.prompts.placeholders import PLACEHOLDERS, Placeholders
+from memcycle.prompts.prompt_set import PromptSet
+
+__all__ = ["PLACEHOLDERS", "Placeholders", "PromptSet"]

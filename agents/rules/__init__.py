@@ -1,0 +1,28 @@
+"""Every role without a model: deterministic, no download, extractive and saying so."""
+
+from collections.abc import Callable
+from typing import Any
+
+from memcycle.agents.rules.answerer import answerer
+from memcycle.agents.rules.constructor import constructor
+from memcycle.agents.rules.episodes import episode_trigger, episode_writer
+from memcycle.agents.rules.judge import fact_judge, judge
+from memcycle.agents.rules.meta_thinker import answerability, guide
+from memcycle.agents.rules.query_reasoner import query_reasoner
+from memcycle.agents.rules.refresher import refresher
+from memcycle.agents.rules.retriever import retriever
+
+RULES: dict[str, Callable[[Any], Any]] = {
+    "constructor": constructor,
+    "episode_trigger": episode_trigger,
+    "episode_writer": episode_writer,
+    "retriever": retriever,
+    "judge": judge,
+    "fact_judge": fact_judge,
+    "refresher": refresher,
+    "guide": guide,
+    "answerability": answerability,
+    "query_reasoner": query_reasoner,
+    "answerer": answerer,
+}
+"""Rules by role name; each maps the role's input model to its output model."""

@@ -1,0 +1,149 @@
+"""Chat models by name, and all roles on them."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import openai
+from langchain_core.language_models import BaseChatModel
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr, ValidationError
+
+from memcycle.agents.roles import OUTPUTS, Roles
+from memcycle.agents.runner import ModelRole
+from memcycle.core.errors import BadInput, ModelUnavailable
+from memcycle.prompts import PromptSet
+
+RULES = "rules"
+_OPENAI = "openai:"
+_TIMEOUT = 60.0
+_RETRIES = 2
+_ACCEPTED = (
+    "accepted are 'rules', 'openai:NAME' (any OpenAI-compatible server), or a LangChain chat model object"
+)
+
+
+def open_model(name: str, **args: Any) -> BaseChatModel:
+    """A chat model by name.
+
+    Args:
+        name: `openai:NAME`.
+        **args: For `ChatOpenAI`. `base_url` and `api_key` come from here, else from `OPENAI_BASE_URL` (or
+            `OPENAI_API_BASE`) and `OPENAI_API_KEY`; `timeout` is 60 seconds and `max_retries` 2 unless given.
+
+    Raises:
+        ModelUnavailable: an unknown name, a missing key, a base URL or an argument that cannot be used.
+    """
+    model = name.removeprefix(_OPENAI)
+    if model == name or not model:
+        raise ModelUnavailable(f"unknown model {name!r}; {_ACCEPTED}")
+    given = {key: value for key, value in args.items() if value is not None}
+    base_url = (
+        given.pop("base_url", None) or _environment("OPENAI_BASE_URL") or _environment("OPENAI_API_BASE")
+    )
+    key = given.pop("api_key", None) or _environment("OPENAI_API_KEY")
+    if base_url and not str(base_url).startswith(("http://", "https://")):
+        raise ModelUnavailable(f"base URL {base_url!r} of model {name!r} must begin with http:// or https://")
+    if not key and not base_url:
+        raise ModelUnavailable(
+            f"model {name!r} needs a key: set OPENAI_API_KEY or give api_key, or name another server with "
+            "OPENAI_BASE_URL or base_url"
+        )
+    # Servers of one's own rarely ask for a key, but the client insists on sending one.
+    secret = key if isinstance(key, SecretStr) else SecretStr(key or "none")
+    options = {"timeout": _TIMEOUT, "max_retries": _RETRIES, **given}
+    try:
+        return ChatOpenAI(model=model, base_url=base_url, api_key=secret, **options)
+    except (ValidationError, TypeError, ValueError) as error:
+        raise ModelUnavailable(
+            f"model {name!r} cannot be opened with these arguments: {_brief(error)}"
+        ) from error
+
+
+def roles_on_models(
+    base: Roles,
+    model: "str | BaseChatModel",
+    overrides: "Mapping[str, str | BaseChatModel]",
+    prompts: PromptSet | None,
+    model_args: Mapping[str, Any],
+) -> Roles:
+    """The roles of `base`, each on its model; see `Roles.from_model`.
+
+    Raises:
+        ModelUnavailable: as `open_model`.
+        BadInput: an override for a role that does not exist.
+    """
+    unknown = sorted(set(overrides) - set(base.names()))
+    if unknown:
+        raise BadInput(f"no role {', '.join(map(repr, unknown))}; roles are {', '.join(base.names())}")
+    opened: dict[str, BaseChatModel] = {}
+
+    def chat(spec: "str | BaseChatModel") -> BaseChatModel:
+        if isinstance(spec, BaseChatModel):
+            return spec
+        if not isinstance(spec, str):
+            raise ModelUnavailable(f"a model cannot be a {type(spec).__name__}; {_ACCEPTED}")
+        if spec not in opened:
+            opened[spec] = open_model(spec, **model_args)
+        return opened[spec]
+
+    texts = prompts or PromptSet.shipped()
+    specs = {role: overrides.get(role, model) for role in base.names()}
+    on_models: dict[str, Any] = {
+        role: ModelRole(role, OUTPUTS[role], chat(spec), texts)
+        for role, spec in specs.items()
+        if spec != RULES
+    }
+    return replace(base, **on_models, model_name=_name(model))
+
+
+def explain_model_error(error: BaseException) -> ModelUnavailable | None:
+    """One clear line for an error of a provider's client, None for any other error.
+
+    For the face: `raise explained from error`. Inside the graphs provider errors travel as they are.
+    """
+    if isinstance(error, ModelUnavailable):
+        return error
+    if not isinstance(error, openai.APIError):
+        return None
+    where = f" at {error.request.url.host}" if error.request is not None else ""
+    return ModelUnavailable(f"the model server{where} {_trouble(error)}")
+
+
+def _trouble(error: openai.APIError) -> str:
+    """What went wrong and what to do."""
+    # APITimeoutError is a kind of APIConnectionError: the narrower one first.
+    told: list[tuple[type[openai.APIError], str]] = [
+        (openai.APITimeoutError, "did not answer in time; raise `timeout` or check that the model is loaded"),
+        (openai.APIConnectionError, "cannot be reached; check the base URL and that the server runs"),
+        (openai.AuthenticationError, "refused the key; check OPENAI_API_KEY or api_key"),
+        (openai.PermissionDeniedError, "does not allow this key to use this model"),
+        (openai.NotFoundError, "knows no such model or path; check the model name and the base URL"),
+        (openai.RateLimitError, "is at its rate limit or out of quota; wait, or raise `max_retries`"),
+        (openai.InternalServerError, "failed (status 5xx); try again later"),
+    ]
+    for kind, words in told:
+        if isinstance(error, kind):
+            return words
+    return f"rejected the request: {_brief(error)}"
+
+
+def _environment(name: str) -> str | None:
+    return os.environ.get(name, "").strip() or None
+
+
+def _brief(error: Exception) -> str:
+    """The first line of an error, without values (a key may be among them)."""
+    if isinstance(error, ValidationError):
+        return "; ".join(
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False)
+        )
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _name(model: "str | BaseChatModel") -> str:
+    if isinstance(model, str):
+        return model
+    named = getattr(model, "model_name", None) or getattr(model, "model", None)
+    return named if isinstance(named, str) else type(model).__name__

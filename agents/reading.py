@@ -1,0 +1,232 @@
+"""Reading a chat model's reply into a role's output model, without trusting its form.
+
+Tolerated: reasoning before the answer, prose, fences, trailing commas, literal line breaks in strings, a
+bare list where one list is all that is asked. Everything else is an error for the model to put right.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_origin
+
+from langchain_core.messages import AIMessage, BaseMessage
+from pydantic import BaseModel, ValidationError
+
+from memcycle.agents.json_text import DECODER, Found, find_json, whole_json
+
+Output = TypeVar("Output", bound=BaseModel)
+
+_REASONING = r"think|thinking|thought|reasoning"
+_BLOCK = re.compile(rf"<({_REASONING})>.*?</\1>|\[THINK\].*?\[/THINK\]", re.DOTALL | re.IGNORECASE)
+_CLOSE = re.compile(rf"\A.*(?:</(?:{_REASONING})>|\[/THINK\])", re.DOTALL | re.IGNORECASE)
+_OPEN = re.compile(rf"(?:<(?:{_REASONING})>|\[THINK\]).*", re.DOTALL | re.IGNORECASE)
+_SHOWN_ERRORS = 5
+
+
+class Unreadable(ValueError):
+    """A reply that does not hold the output asked for. `str(error)` is told to the model."""
+
+
+class NoAnswer(ValueError):
+    """The model or its provider gave no answer. Asking again in the same words is no use."""
+
+
+def read_reply(
+    message: BaseMessage, model: type[Output], *, context: Mapping[str, Any] | None = None
+) -> Output:
+    """The output in a reply: from tool call arguments where there are any, else from its text.
+
+    Args:
+        message: The raw reply.
+        model: The output model.
+        context: Handed to the model's validators (`zone`: the zone of times without one).
+
+    Raises:
+        NoAnswer: a refusal or a content filter.
+        Unreadable: no JSON, broken JSON, the schema echoed, or values that do not fit; says which field.
+    """
+    _check_refusal(message)
+    arguments = _tool_arguments(message, model)
+    if arguments is not None:
+        return _validate(arguments, model, context)
+    text = reply_text(message)
+    if not text:
+        raise Unreadable("the reply is empty")
+    found = find_json(text)
+    return _choose(found, text, model, context)
+
+
+def reply_text(message: BaseMessage) -> str:
+    """The text of a reply: parts of type text only, without reasoning blocks."""
+    content = message.content
+    if isinstance(content, str):
+        return drop_reasoning(content)
+    parts = [part if isinstance(part, str) else _part_text(part) for part in content]
+    return drop_reasoning("".join(parts))
+
+
+def reply_words(message: BaseMessage) -> str:
+    """What the model said, for excerpts and re-asks: its text, else its tool call arguments."""
+    return reply_text(message) or "\n".join(text for _, text in _raw_calls(message))
+
+
+def drop_reasoning(text: str) -> str:
+    """The text after (or without) reasoning blocks, also where the opening mark was lost."""
+    text = text.strip()
+    if whole_json(text) is not None:
+        return text  # the marks, if any, stand inside a string of the answer
+    text = _BLOCK.sub("", text)
+    text = _CLOSE.sub("", text)
+    return _OPEN.sub("", text).strip()
+
+
+def was_cut(message: BaseMessage) -> bool:
+    """Whether the reply ended because the token limit was reached."""
+    return bool(_ends(message) & {"length", "max_tokens", "max_output_tokens"})
+
+
+def output_tokens(message: BaseMessage) -> int:
+    """Output tokens the provider reported, 0 when it did not."""
+    usage = message.usage_metadata if isinstance(message, AIMessage) else None
+    return int(usage["output_tokens"]) if usage else 0
+
+
+def list_field(model: type[BaseModel]) -> str | None:
+    """Name of the one required field where that is a list, else None."""
+    required = [name for name, info in model.model_fields.items() if info.is_required()]
+    if len(required) != 1 or get_origin(model.model_fields[required[0]].annotation) is not list:
+        return None
+    return required[0]
+
+
+def complete_items(
+    message: BaseMessage, model: type[Output], *, context: Mapping[str, Any] | None = None
+) -> Output:
+    """What a cut reply holds whole: the items of its one list field that ended before the cut.
+
+    Raises:
+        NoAnswer: the output is not a single list, or no item of it is complete.
+        Unreadable: complete items that do not fit.
+    """
+    field = list_field(model)
+    if field is None:
+        raise NoAnswer("the reply was cut off by the token limit")
+    strings = [text for _, text in _raw_calls(message)] or [reply_text(message)]
+    items = _items_of(strings[0], field)
+    if not items:
+        raise NoAnswer("the reply was cut off by the token limit before its first item ended")
+    return _validate({field: items}, model, context)
+
+
+def _items_of(text: str, field: str) -> list[Any]:
+    start = re.search(rf'"{re.escape(field)}"\s*:\s*\[', text)
+    items: list[Any] = []
+    position = start.end() if start else len(text)
+    while (match := re.compile(r"[\s,]*").match(text, position)) and match.end() < len(text):
+        try:
+            item, position = DECODER.raw_decode(text, match.end())
+        except (json.JSONDecodeError, RecursionError):
+            break
+        if position >= len(text):
+            break  # a bare number or literal at the very end may itself be cut
+        items.append(item)
+    return items
+
+
+def _check_refusal(message: BaseMessage) -> None:
+    refusal = message.additional_kwargs.get("refusal")
+    parts = message.content if isinstance(message.content, list) else []
+    if refusal or any(isinstance(part, dict) and part.get("type") == "refusal" for part in parts):
+        raise NoAnswer("the model refused to answer")
+    if _ends(message) & {"content_filter", "refusal", "safety", "prohibited_content", "blocklist"}:
+        raise NoAnswer("the provider's content filter stopped the reply")
+
+
+def _ends(message: BaseMessage) -> set[str]:
+    """Reasons a provider gives for the end of a reply, in lower case (their keys differ by provider)."""
+    meta = message.response_metadata
+    said = [meta.get(key) for key in ("finish_reason", "stop_reason", "done_reason")]
+    said.append((meta.get("incomplete_details") or {}).get("reason"))
+    return {str(reason).lower() for reason in said if reason}
+
+
+def _part_text(part: Mapping[str, Any]) -> str:
+    return str(part.get("text") or "") if part.get("type") in {"text", "output_text"} else ""
+
+
+def _raw_calls(message: BaseMessage) -> list[tuple[dict[str, Any] | None, str]]:
+    """Tool calls as (arguments, their raw text); arguments None where the client could not parse."""
+    if not isinstance(message, AIMessage):
+        return []
+    good = [(dict(call["args"]), json.dumps(call["args"], ensure_ascii=False)) for call in message.tool_calls]
+    bad = [(None, call["args"] or "") for call in message.invalid_tool_calls]
+    return [*good, *bad]
+
+
+def _tool_arguments(message: BaseMessage, model: type[BaseModel]) -> dict[str, Any] | None:
+    """Arguments of the tool call. Several calls that each bring part of one list are joined."""
+    calls = _raw_calls(message)
+    if not calls:
+        return None
+    found = [arguments if arguments is not None else _only_dict(text) for arguments, text in calls]
+    field = list_field(model)
+    if field is not None and len(found) > 1 and all(isinstance(one.get(field), list) for one in found):
+        return {field: [item for one in found for item in one[field]]}
+    return found[0]
+
+
+def _only_dict(text: str) -> dict[str, Any]:
+    found = find_json(text)
+    if len(found.values) == 1 and isinstance(found.values[0], dict) and not found.broken:
+        return found.values[0]
+    raise Unreadable(found.broken or "the arguments are not one JSON object")
+
+
+def _choose(found: Found, text: str, model: type[Output], context: Mapping[str, Any] | None) -> Output:
+    """The last object that fits; else a bare list where one list is all that is asked."""
+    objects = [value for value in found.values if isinstance(value, dict)]
+    error: Unreadable | None = None
+    for value in reversed(objects):
+        try:
+            return _validate(value, model, context)
+        except Unreadable as raised:
+            error = error or raised
+    field = list_field(model)
+    if (
+        field
+        and not found.broken
+        and not objects
+        and len(found.values) == 1
+        and isinstance(found.values[0], list)
+    ):
+        items = found.values[0]
+        # A list of plain words in prose may be anything; alone it is the answer.
+        if whole_json(text) is not None or (items and all(isinstance(item, dict) for item in items)):
+            return _validate({field: items}, model, context)
+    if found.broken:
+        raise Unreadable(found.broken)
+    raise error or Unreadable("the reply holds no JSON object")
+
+
+def _validate(value: dict[str, Any], model: type[Output], context: Mapping[str, Any] | None) -> Output:
+    fields = model.model_fields
+    known = [name for name in fields if name in value]
+    missing = [name for name, info in fields.items() if info.is_required() and name not in value]
+    if not known and ("properties" in value or "$defs" in value):
+        raise Unreadable(
+            f"the reply is the schema itself, not an answer; missing: {', '.join(missing or fields)}"
+        )
+    if value and not known and not missing:
+        raise Unreadable(f"the reply has none of the fields {', '.join(fields)}")
+    try:
+        return model.model_validate(value, context=dict(context or {}))
+    except ValidationError as error:
+        raise Unreadable(_explain(error)) from error
+
+
+def _explain(error: ValidationError) -> str:
+    """What does not fit, by field; without the values, so that it can be logged."""
+    lines = []
+    for one in error.errors(include_url=False, include_input=False, include_context=False)[:_SHOWN_ERRORS]:
+        lines.append(f"{'.'.join(str(part) for part in one['loc']) or 'reply'}: {one['msg']}")
+    return "; ".join(lines)

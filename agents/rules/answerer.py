@@ -1,0 +1,154 @@
+"""Answerer by rules: the words of the evidence that fill the asked slot, with their quote."""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from memcycle.agents.answerer import AnswererInput, AnswererOutput
+from memcycle.agents.rules.answer_slots import duration_of, number_of, persons_of, polarity_of, time_of
+from memcycle.agents.rules.grounding import (
+    NEGATION, Asked, Passage, gap_of, known_speakers, passages, read_question, stem_set,
+)  # fmt: skip
+from memcycle.agents.rules.spans import best_span
+from memcycle.agents.views import MemoryView
+from memcycle.core.language.questions import Slot, choices
+
+_NOTHING = {
+    "en": "I have nothing on that.",
+    "de": "Dazu weiß ich nichts.",
+    "fr": "Je n'ai rien à ce sujet.",
+    "es": "No tengo nada sobre eso.",
+    "it": "Non ho nulla su questo.",
+    "pt": "Não tenho nada sobre isso.",
+    "zh": "我没有这方面的记录。",
+    "ja": "それについての記録はありません。",
+    "ko": "그에 대한 기록이 없습니다.",
+    "ru": "Об этом у меня ничего нет.",
+}
+_TAGS = re.compile(r"\[image: ([^\]]*)\]")
+LIST_ITEMS = 4
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+RIVAL = 0.95
+CLOSE = 0.9
+"""Share of the best passage's score from which another passage counts as equally fitting."""
+SPAN_PASSAGES = 3
+
+
+_VALUES: dict[Slot, Callable[[Asked, Passage, Sequence[str]], str | None]] = {
+    "how_long": duration_of,
+    "how_many": number_of,
+    "who": persons_of,
+    "yes_no": polarity_of,
+}
+"""How a slot with a value of its own is read from a passage."""
+
+
+class Found(NamedTuple):
+    """An answer and the passages it rests on, best first."""
+
+    text: str
+    rests_on: list[Passage]
+
+
+def answerer(value: AnswererInput) -> AnswererOutput:
+    """Answers from the evidence alone, or says in plain words that it holds nothing."""
+    speakers = known_speakers(value.evidence, value.window)
+    asked = read_question(value.question, speakers, value.now)
+    ranked = passages(asked, value.evidence)
+    gap = gap_of(asked, ranked)
+    if gap is not None:
+        return _abstain(asked, ranked)
+    own = _settled([passage for passage in ranked if passage.person > 0])
+    found = _find(asked, own, speakers)
+    best = found.rests_on[0]
+    answer = found.text if value.style == "short" else _sentence(found, best)
+    return AnswererOutput(
+        answer=answer,
+        answerable=True,
+        citations=list(dict.fromkeys(passage.memory.n for passage in found.rests_on)),
+        confidence=round(min(0.95, 0.2 + 0.6 * best.around), 2),
+        quote=best.text,
+        extractive=True,
+    )
+
+
+def _abstain(asked: Asked, ranked: Sequence[Passage]) -> AnswererOutput:
+    unsure = ranked[0].around if ranked else 0.0
+    return AnswererOutput(
+        answer=_NOTHING[asked.language],
+        answerable=False,
+        confidence=round(min(0.9, 1 - 0.5 * unsure), 2),
+        extractive=True,
+    )
+
+
+def _settled(own: list[Passage]) -> list[Passage]:
+    """The newest of the passages that say the same of the same thing comes first: it holds now."""
+    best = own[0]
+    rivals = [
+        passage
+        for passage in own
+        if passage.cover >= best.cover
+        and passage.score >= RIVAL * best.score
+        and passage.memory.current == best.memory.current
+        and (passage is best or _time(passage.memory) > _time(best.memory))
+    ]
+    newest = max(rivals, key=lambda passage: _time(passage.memory), default=best)
+    return [newest, *(passage for passage in own if passage is not newest)]
+
+
+def _time(memory: MemoryView) -> datetime:
+    """When it happened, else when it was said; what has no time counts as oldest."""
+    return memory.event_time or memory.time or _LONG_AGO
+
+
+def _find(asked: Asked, own: list[Passage], speakers: Sequence[str]) -> Found:
+    near = [passage for passage in own if passage.score >= CLOSE * own[0].score][:5]
+    if asked.slot == "when" and (timed := time_of(asked, near)):
+        return Found(timed[1], [timed[0]])
+    if asked.slot == "which" and (chosen := _chosen(asked, near)):
+        return chosen
+    if read := _VALUES.get(asked.slot):
+        for passage in near:
+            if words := read(asked, passage, speakers):
+                return Found(words, [passage])
+    return _listed(asked, own) if asked.slot == "list" else _phrase(asked, near)
+
+
+def _chosen(asked: Asked, near: Sequence[Passage]) -> Found | None:
+    """The alternative of a choice question that a passage names without denying it, best passage first."""
+    for passage in near:
+        for choice in choices(asked.question):
+            if not stem_set(choice).isdisjoint(stem_set(passage.text)) and not NEGATION.search(passage.text):
+                return Found(choice, [passage])
+    return None
+
+
+def _phrase(asked: Asked, own: list[Passage]) -> Found:
+    span = best_span(asked, own[:SPAN_PASSAGES])
+    if span is None:
+        return Found(_TAGS.sub(r"\1", own[0].text), [own[0]])
+    return Found(span.text, [span.passage])
+
+
+def _listed(asked: Asked, own: list[Passage]) -> Found:
+    parts: list[str] = []
+    rests_on: list[Passage] = []
+    seen: set[int] = set()
+    for passage in own:
+        if len(parts) >= LIST_ITEMS or passage.score < 0.6 * own[0].score:
+            break
+        if passage.memory.n in seen:
+            continue
+        if span := best_span(asked, [passage]):
+            seen.add(passage.memory.n)
+            parts.append(span.text)
+            rests_on.append(passage)
+    return Found(", ".join(parts), rests_on) if parts else _phrase(asked, own)
+
+
+def _sentence(found: Found, best: Passage) -> str:
+    who = f"{best.memory.speaker}: " if best.memory.granularity == "raw" and best.memory.speaker else ""
+    quoted = f"{who}{best.text}"
+    return quoted if found.text in best.text else f"{found.text} ({quoted})"

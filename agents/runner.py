@@ -1,0 +1,280 @@
+"""Running a chat model for a role: a ladder of structured output, one re-ask, typed failure (design 5).
+
+The ladder is written once, as a generator of requests; two short drivers run it, sync and async.
+"""
+
+import logging
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from memcycle.agents.reading import (
+    NoAnswer,
+    Unreadable,
+    complete_items,
+    output_tokens,
+    read_reply,
+    reply_words,
+    was_cut,
+)
+from memcycle.agents.rendering import placeholder_values
+from memcycle.agents.replies import rejects_budget, rejects_rung, reply_in_error
+from memcycle.agents.schema import outline, strict_schema
+from memcycle.agents.views import RoleInput, RoleOutput
+from memcycle.core.errors import PromptError, RoleFailed
+from memcycle.prompts import PromptSet
+
+PROMPTS = "memcycle_prompts"
+"""Key of `config["configurable"]` for one run's own prompts: text by role name."""
+
+Input = TypeVar("Input", bound=RoleInput)
+Output = TypeVar("Output", bound=RoleOutput)
+
+_ONE_OBJECT = "one JSON object and nothing else, filled in after this outline:"
+_EXCERPT = 200
+_SHOWN_BACK = 4000
+_MIN_BUDGET = 4096
+_BUDGET_FIELDS = ("max_tokens", "max_output_tokens", "num_predict", "max_new_tokens")
+_log = logging.getLogger(__name__)
+
+
+class _Rung(NamedTuple):
+    name: str
+    runnable: Runnable[Any, Any]
+
+
+class _Request(NamedTuple):
+    runnable: Runnable[Any, Any]
+    messages: list[BaseMessage]
+
+
+@dataclass(frozen=True)
+class _Done(Generic[Output]):
+    output: Output
+
+
+Talk = Generator[_Request, Any, Output]
+
+
+class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
+    """A role run by a chat model.
+
+    Safe to share between threads and tasks. The rung of the ladder that the model's server accepted is
+    remembered, so that a server without structured output is asked for it once.
+    """
+
+    def __init__(self, role: str, output: type[Output], model: BaseChatModel, prompts: PromptSet) -> None:
+        """A role on a model.
+
+        Args:
+            role: Name of the role, as the field of `Roles`.
+            output: Its output model.
+            model: Any chat model.
+            prompts: Where its prompt is taken from.
+        """
+        self.role, self.output, self.model, self.prompts = role, output, model, prompts
+        self.name = role
+        self._schema = strict_schema(output, role)
+        self._rungs = _rungs(model, self._schema)
+        self._rung = 0
+
+    @property
+    def rung(self) -> str:
+        """The rung asked first now: `json_schema`, `tools` or `text`."""
+        return self._rungs[self._rung].name
+
+    def prompt_version(self, config: RunnableConfig | None = None) -> str:
+        """Short hash of the prompt in use (of this run, where it brings its own)."""
+        return self._prompts_of(config).version(self.role)
+
+    def invoke(self, input: Input, config: RunnableConfig | None = None, **_: Any) -> Output:  # noqa: A002
+        """The output for an input.
+
+        Raises:
+            RoleFailed: a refusal, an empty reply, or a reply that did not fit twice.
+            PromptError: this run's own prompt cannot be used.
+            Exception: errors of the provider, as they are.
+        """
+        return self._call_with_config(self._run, input, config)
+
+    async def ainvoke(self, input: Input, config: RunnableConfig | None = None, **_: Any) -> Output:  # noqa: A002
+        """As `invoke`, with the model awaited natively."""
+        return await self._acall_with_config(self._arun, input, config)
+
+    def _run(self, value: Input, run_manager: CallbackManagerForChainRun, config: RunnableConfig) -> Output:  # noqa: ARG002
+        talk = self._talk(value, config)
+        step = _step(partial(next, talk))
+        while isinstance(step, _Request):
+            try:
+                advance = partial(talk.send, step.runnable.invoke(step.messages, config))
+            except Exception as error:  # noqa: BLE001 - handed to the talk, which raises what it cannot use
+                advance = partial(talk.throw, error)
+            step = _step(advance)
+        output: Output = step.output
+        return output
+
+    async def _arun(
+        self,
+        value: Input,
+        run_manager: AsyncCallbackManagerForChainRun,  # noqa: ARG002
+        config: RunnableConfig,
+    ) -> Output:
+        talk = self._talk(value, config)
+        step = _step(partial(next, talk))
+        while isinstance(step, _Request):
+            try:
+                advance = partial(talk.send, await step.runnable.ainvoke(step.messages, config))
+            except Exception as error:  # noqa: BLE001 - handed to the talk, which raises what it cannot use
+                advance = partial(talk.throw, error)
+            step = _step(advance)
+        output: Output = step.output
+        return output
+
+    def _talk(self, value: Input, config: RunnableConfig) -> Talk[Output]:
+        """The whole exchange: ask, enlarge the budget if the reply is cut, read, ask once more."""
+        prompt = self._prompts_of(config).render(self.role, **placeholder_values(self.role, value))
+        context = {"zone": _zone(value)}
+        excerpt = ""
+        try:
+            reply = yield from self._whole_reply(prompt)
+            excerpt = _excerpt(reply)
+            try:
+                return self._read(reply, context)
+            except Unreadable as error:
+                again = [*prompt, *_objection(reply, str(error), self._schema)]
+            reply = yield from self._whole_reply(again)
+            excerpt = _excerpt(reply)
+            return self._read(reply, context)
+        except (NoAnswer, Unreadable) as error:
+            raise RoleFailed(self.role, str(error), excerpt) from error
+
+    def _read(self, reply: BaseMessage, context: Mapping[str, Any]) -> Output:
+        if not was_cut(reply):
+            return read_reply(reply, self.output, context=context)
+        output = complete_items(reply, self.output, context=context)
+        output._cut = True
+        _log.warning("role %s: reply cut by the token limit, only its complete items are used", self.role)
+        return output
+
+    def _whole_reply(self, messages: list[BaseMessage]) -> Generator[_Request, Any, BaseMessage]:
+        """A reply; where the token limit cut it, one more attempt with a larger limit."""
+        reply = yield from self._climb(messages)
+        larger = _with_larger_budget(self.model, output_tokens(reply)) if was_cut(reply) else None
+        if larger is None:
+            return reply
+        rung = {rung.name: rung for rung in _rungs(larger, self._schema)}[self.rung]
+        try:
+            return (yield from self._ask(rung, messages))
+        except Exception as error:
+            if not rejects_budget(error):
+                raise
+            return reply
+
+    def _climb(self, messages: list[BaseMessage]) -> Generator[_Request, Any, BaseMessage]:
+        """The reply on the first rung that the server accepts."""
+        at = self._rung
+        while True:
+            rung = self._rungs[at]
+            try:
+                reply = yield from self._ask(rung, messages)
+            except Exception as error:
+                if at + 1 == len(self._rungs) or not rejects_rung(error, rung.name):
+                    raise
+                _log.info("role %s: the server does not take %s, going on without", self.role, rung.name)
+                at += 1
+            else:
+                self._rung = max(self._rung, at)
+                return reply
+
+    def _ask(self, rung: _Rung, messages: list[BaseMessage]) -> Generator[_Request, Any, BaseMessage]:
+        asked = messages if rung.name != "text" else _with_outline(messages, self._schema)
+        try:
+            reply = yield _Request(rung.runnable, asked)
+        except Exception as error:
+            reply = reply_in_error(error)
+            if reply is None:
+                raise
+        raw = reply["raw"] if isinstance(reply, dict) else reply
+        if not isinstance(raw, BaseMessage):
+            raise Unreadable(f"the model gave a {type(raw).__name__}, not a message")
+        return raw
+
+    def _prompts_of(self, config: RunnableConfig | None) -> PromptSet:
+        own = ((config or {}).get("configurable") or {}).get(PROMPTS)
+        if not own:
+            return self.prompts
+        if not isinstance(own, Mapping):
+            raise PromptError(f"{PROMPTS} must map role names to prompt texts, got {type(own).__name__}")
+        return self.prompts.overlay(own)
+
+
+def _step(advance: Callable[[], _Request]) -> "_Request | _Done[Any]":
+    """The talk's next request, or its output at its end."""
+    try:
+        return advance()
+    except StopIteration as end:
+        return _Done(end.value)
+
+
+def _rungs(model: BaseChatModel, schema: dict[str, Any]) -> list[_Rung]:
+    """The rungs this model class offers, best first. What its server accepts shows when it is asked."""
+    rungs: list[_Rung] = []
+    bindings: dict[str, Callable[[], Runnable[Any, Any]]] = {
+        # A dict schema: with a pydantic one the SDK validates, and raises even with include_raw.
+        "json_schema": lambda: model.with_structured_output(
+            schema, method="json_schema", strict=True, include_raw=True
+        ),
+        "tools": lambda: model.bind_tools([schema], tool_choice=schema["title"]),
+    }
+    for name, bind in bindings.items():
+        try:
+            rungs.append(_Rung(name, bind()))
+        except (NotImplementedError, TypeError, ValueError) as error:
+            _log.debug("%s offers no %s: %s", type(model).__name__, name, error)
+    return [*rungs, _Rung("text", model)]
+
+
+def _with_larger_budget(model: BaseChatModel, used: int) -> BaseChatModel | None:
+    """The model with at least twice the output tokens, None where it has no such setting."""
+    for name in _BUDGET_FIELDS:
+        if name in type(model).model_fields:
+            budget = max(_MIN_BUDGET, 2 * max(used, getattr(model, name) or 0))
+            return model.model_copy(update={name: budget})
+    return None
+
+
+def _with_outline(messages: list[BaseMessage], schema: dict[str, Any]) -> list[BaseMessage]:
+    """The messages with the output's outline after the instructions, where it keeps their prefix stable."""
+    wanted = f"Reply with {_ONE_OBJECT}\n{outline(schema)}"
+    if isinstance(messages[0], SystemMessage):
+        return [SystemMessage(f"{messages[0].text}\n\n{wanted}"), *messages[1:]]
+    return [SystemMessage(wanted), *messages]
+
+
+def _objection(reply: BaseMessage, why: str, schema: dict[str, Any]) -> list[BaseMessage]:
+    """What is added to ask once more: the reply, and what is wrong with it."""
+    said = reply_words(reply)[:_SHOWN_BACK]
+    objection = HumanMessage(
+        f"This reply cannot be used: {why}\nReply again, with {_ONE_OBJECT}\n{outline(schema)}"
+    )
+    return [AIMessage(said), objection] if said else [objection]
+
+
+def _excerpt(reply: BaseMessage) -> str:
+    return reply_words(reply)[:_EXCERPT]
+
+
+def _zone(value: RoleInput) -> Any:
+    """The zone of the conversation: that of its turns, else of the present moment."""
+    for name in ("turns", "items", "window"):
+        turns = getattr(value, name, None)
+        if turns:
+            return turns[0].time.tzinfo
+    now = getattr(value, "now", None)
+    return now.tzinfo if now else None

@@ -1,0 +1,155 @@
+"""Conversations as JSON Lines, one turn a line.
+
+Each line is `{"session", "speaker", "role", "text", "time", "id"?}`: role human, ai, tool or system (user
+and assistant are accepted), time ISO 8601. Lines of one session may lie apart; sessions keep the order
+of their first line. A line with blank text gives no turn but keeps its place.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any
+
+from memcycle.core.conversation import Conversation, Session
+from memcycle.core.errors import BadInput
+from memcycle.core.messages import clean_text, read_role
+from memcycle.core.scope import MAX_NAME
+from memcycle.core.timestamps import read_time
+from memcycle.core.turn import Turn, turn_id
+
+_REQUIRED = ("session", "speaker", "role", "text", "time")
+
+
+def read_file(path: Path) -> str:
+    """The text of a UTF-8 file.
+
+    Raises:
+        BadInput: no such file, a folder, no permission, not UTF-8.
+    """
+    try:
+        return path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        raise BadInput(f"no such file: {path}") from None
+    except IsADirectoryError:
+        raise BadInput(f"{path} is a folder; name a file in it") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}") from None
+
+
+def read_records(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a text, one a line, each with its record number from 1. Blank lines are skipped.
+
+    Raises:
+        BadInput: a line that is not a JSON object; names the record.
+    """
+    number = 0
+    for place, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        number += 1
+        where = f"record {number}" if number == place else f"record {number} (line {place})"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"{where} is not JSON: {error}") from None
+        if not isinstance(record, dict):
+            raise BadInput(
+                f"{where} is not a JSON object but {type(record).__name__}; one turn a line is expected"
+            )
+        yield number, record
+
+
+def read_jsonl(text: str, *, zone: tzinfo, name: str = "conversation") -> Conversation:
+    """A conversation from JSON Lines.
+
+    Args:
+        text: The lines.
+        zone: Zone of times that name none.
+        name: Id of the conversation, the file's name say.
+
+    Raises:
+        BadInput: a bad record; names its number and field, and the turn where one is known.
+    """
+    counts: dict[str, int] = {}
+    sessions: dict[str, list[Turn]] = {}
+    for number, record in read_records(text):
+        turn = _turn(number, record, counts, zone)
+        if turn is not None:
+            sessions.setdefault(turn.session, []).append(turn)
+    return Conversation(name, tuple(Session(key, tuple(turns)) for key, turns in sessions.items()))
+
+
+def write_jsonl(turns: Iterable[Turn]) -> str:
+    """The lines that `read_jsonl` reads back as these turns."""
+    lines = [
+        json.dumps(
+            {
+                "session": turn.session,
+                "speaker": turn.speaker,
+                "role": turn.role,
+                "text": turn.text,
+                "time": turn.time.isoformat(),
+                **({"id": turn.message_id} if turn.message_id is not None else {}),
+            },
+            ensure_ascii=False,
+        )
+        for turn in turns
+    ]
+    return "".join(line + "\n" for line in lines)
+
+
+def _turn(number: int, record: dict[str, Any], counts: dict[str, int], zone: tzinfo) -> Turn | None:
+    where = f"record {number}"
+    _check_keys(where, record)
+    session = _word(where, record, "session")
+    counts[session] = position = counts.get(session, 0) + 1
+    where = f"{where} (turn {turn_id(session, position)})"
+    if not isinstance(record["text"], str):
+        raise BadInput(f"{where}: field 'text' is {type(record['text']).__name__}, not text")
+    try:
+        role = read_role(record["role"])
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}") from None
+    try:
+        time = read_time(record["time"], zone)
+    except ValueError as error:
+        raise BadInput(f"{where}: field 'time': {error}") from None
+    speaker = _word(where, record, "speaker")
+    message_id = None if record.get("id") is None else _word(where, record, "id")
+    words = clean_text(record["text"])
+    if not words:
+        return None
+    return Turn(
+        id=turn_id(session, position),
+        session=session,
+        position=position,
+        speaker=speaker,
+        role=role,
+        text=words,
+        time=time,
+        message_id=message_id,
+    )
+
+
+def _check_keys(where: str, record: dict[str, Any]) -> None:
+    if "granularity" in record and "scope" in record:
+        raise BadInput(f"{where} is a memory entry, not a turn: read it with `memcycle import`")
+    missing = [key for key in _REQUIRED if record.get(key) is None]
+    if missing:
+        has = ", ".join(sorted(record)[:8]) or "nothing"
+        raise BadInput(
+            f"{where}: field {missing[0]!r} is missing; a turn has {', '.join(_REQUIRED)} (found: {has})"
+        )
+
+
+def _word(where: str, record: dict[str, Any], key: str) -> str:
+    value = record[key]
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise BadInput(f"{where}: field {key!r} is {type(value).__name__}, not a name")
+    word = clean_text(str(value))
+    if not word or len(word) > MAX_NAME:
+        raise BadInput(f"{where}: field {key!r} is blank or longer than {MAX_NAME} characters")
+    return word

@@ -1,0 +1,1 @@
+"""Language without a model: tokens, dates, names, sentences, questions."""

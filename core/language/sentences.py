@@ -1,0 +1,65 @@
+"""Cutting a text into sentences without losing its places."""
+
+import re
+
+from memcycle.core.language.wordlists import word_set
+
+_ABBREVIATIONS = word_set(
+    """
+    mr mrs ms dr prof st jr sr vs etc e.g i.e approx dept est inc ltd no vol fig jan feb mar apr jun jul
+    aug sep sept oct nov dec a.m p.m u.s u.k ph.d
+    """
+)
+_CAPTION = re.compile(r"\[image:[^\]]*\]", re.IGNORECASE)
+_EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d"
+_END = re.compile(
+    rf"(?:[.!?…]+[\"'”’)\]]*(?:\s*[{_EMOJI}]+)?(?=\s|$)|[。！？]+[」』”]?"
+    rf"|(?<=\S)\s*[{_EMOJI}]+(?=\s+[A-Z]|\s*$)|\n+)"
+)
+_LAST_WORD = re.compile(r"([\w.]+)\.$")
+
+
+def split_sentences(text: str) -> list[tuple[int, int, str]]:
+    """The sentences of a text as `(begin, end, text[begin:end])`, without surrounding white space.
+
+    A point after an abbreviation or an initial, in a number or an address, does not end a sentence;
+    an image caption `[image: ...]` is a piece of its own; a line break and an emoji before a capital
+    end one. Everything but white space is in exactly one sentence.
+    """
+    pieces: list[tuple[int, int]] = []
+    place = 0
+    for caption in _CAPTION.finditer(text):
+        pieces += _split(text, place, caption.start())
+        pieces.append(caption.span())
+        place = caption.end()
+    pieces += _split(text, place, len(text))
+    return [(begin, end, text[begin:end]) for begin, end in pieces]
+
+
+def _split(text: str, begin: int, end: int) -> list[tuple[int, int]]:
+    cuts = [match.end() for match in _END.finditer(text, begin, end) if not _goes_on(text, begin, match)]
+    spans = zip([begin, *cuts], [*cuts, end], strict=True)
+    return [trimmed for span in spans if (trimmed := _trim(text, *span))]
+
+
+def _goes_on(text: str, begin: int, match: re.Match[str]) -> bool:
+    """Whether a point is part of a word, or what follows begins in lower case after "..."."""
+    mark, rest = match[0], text[match.end() :].lstrip()
+    if mark == ".":
+        word = _LAST_WORD.search(text, begin, match.end())
+        if word is None:
+            return False
+        name = word[1].lower()
+        last = name.rsplit(".", 1)[-1]
+        if name in _ABBREVIATIONS or (
+            len(last) == 1 and last.isalpha() and word[1][-1].isupper() and name != "i"
+        ):
+            return not (name in ("a.m", "p.m", "etc") and rest[:1].isupper())
+    return mark.startswith(("..", "…")) and rest[:1].islower()
+
+
+def _trim(text: str, begin: int, end: int) -> tuple[int, int] | None:
+    piece = text[begin:end]
+    if not piece.strip():
+        return None
+    return begin + len(piece) - len(piece.lstrip()), begin + len(piece.rstrip())

@@ -1,0 +1,236 @@
+"""Messages of any common shape, read as turns.
+
+Understood: text, `(role, text)`, OpenAI-style dicts (also with the keys of the JSONL format) and
+LangChain messages. Only what was said is kept: text parts and image captions, never image data, tool
+call arguments or a model's reasoning.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, tzinfo
+from typing import Any
+
+from memcycle.core.errors import BadInput
+from memcycle.core.timestamps import read_time
+from memcycle.core.turn import MessageType, Turn, turn_id
+
+Fields = dict[str, Any]
+
+ROLES: dict[str, MessageType] = {
+    "human": "human",
+    "user": "human",
+    "ai": "ai",
+    "assistant": "ai",
+    "model": "ai",
+    "tool": "tool",
+    "function": "tool",
+    "system": "system",
+    "developer": "system",
+}
+"""Role names of the usual chat formats."""
+
+_IMAGE_DATA = re.compile(r"!\[([^\]]*)\]\(data:[^)\s]*\)")
+_DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w.+-]+=[\w.+-]+)*;base64,[A-Za-z0-9+/=_-]*")
+_TIMES = ("time", "timestamp", "created_at")
+_CAPTIONS = ("caption", "alt")
+
+
+def read_messages(
+    messages: Any,
+    *,
+    session: str,
+    now: datetime,
+    zone: tzinfo,
+    start: int = 1,
+    user_name: str = "user",
+    assistant_name: str = "assistant",
+) -> list[Turn]:
+    """Turns from a message or a sequence of messages.
+
+    A message without text gives no turn but keeps its place, so that a turn's position, and with it its
+    identity, does not depend on what else was said. Messages marked as injected by memcycle (a
+    `memcycle` key in the dict, in `additional_kwargs` or in `metadata`) give none either.
+
+    Args:
+        messages: One message or several: text, `(role, text)`, dict or LangChain message.
+        session: Session the turns belong to.
+        now: Time of messages that carry none (aware).
+        zone: Zone of times that name none.
+        start: Position of the first message, from 1.
+        user_name: Speaker of human messages without a name. assistant_name: the same for AI messages.
+
+    Raises:
+        BadInput: a shape not understood; names the message's number, from 1, and the field.
+    """
+    names = {"human": user_name, "ai": assistant_name, "tool": "tool", "system": "system"}
+    turns: list[Turn] = []
+    for number, message in enumerate(_several(messages), start=1):
+        try:
+            fields = _fields(message)
+            if fields is None:
+                continue
+            text = _text(fields)
+            role = read_role(fields.get("role"))
+            time = _time(fields, now, zone)
+            speaker = _name(fields, "name") or names[role]
+            message_id = _name(fields, "id")
+        except ValueError as error:
+            raise BadInput(f"message {number}: {error}") from error
+        if text:
+            position = start + number - 1
+            turns.append(
+                Turn(
+                    id=turn_id(session, position),
+                    session=session,
+                    position=position,
+                    speaker=speaker,
+                    role=role,
+                    text=text,
+                    time=time,
+                    message_id=message_id,
+                )
+            )
+    return turns
+
+
+def read_role(value: object) -> MessageType:
+    """The message type a role name stands for.
+
+    Raises:
+        ValueError: no role name of a usual chat format.
+    """
+    role = ROLES.get(value.strip().casefold()) if isinstance(value, str) else None
+    if role is None:
+        raise ValueError(
+            f"field 'role': {_shown(value)} is not one of {', '.join(ROLES)}; a person's name goes in 'name'"
+        )
+    return role
+
+
+def clean_text(text: str) -> str:
+    """The text as it can be stored: without image data, NUL and lone surrogates, and not padded."""
+    text = _IMAGE_DATA.sub(lambda match: image_note(match[1]) or "[image]", text)
+    text = _DATA_URI.sub("[data]", text).replace("\0", "")
+    return text.encode("utf-8", "replace").decode("utf-8").strip()
+
+
+def image_note(caption: object) -> str:
+    """How the caption of an image stands in a turn's text; empty without one."""
+    words = clean_text(" ".join(caption.split())) if isinstance(caption, str) else ""
+    return f"[image: {words}]" if words else ""
+
+
+def _several(messages: Any) -> Iterable[Any]:
+    if isinstance(messages, str | Mapping) or hasattr(messages, "content"):
+        return [messages]
+    if isinstance(messages, tuple) and _is_pair(messages) and str(messages[0]).casefold() in ROLES:
+        return [messages]
+    if isinstance(messages, Sequence) and not isinstance(messages, bytes | bytearray):
+        return messages
+    raise BadInput(f"messages: {_shown(messages)} is neither a message nor a list of messages")
+
+
+def _is_pair(message: Sequence[Any]) -> bool:
+    return len(message) == 2 and all(isinstance(part, str) for part in message)  # noqa: PLR2004 - (role, text)
+
+
+def _fields(message: Any) -> Fields | None:
+    """The message as a dict with `role`, `content`, `name`, `id` and times; None where it is no evidence."""
+    if isinstance(message, str):
+        return {"role": "human", "content": message}
+    if isinstance(message, Mapping):
+        fields = _of_dict(message)
+    elif isinstance(message, tuple | list) and len(message) == 2:  # noqa: PLR2004 - (role, text)
+        fields = {"role": message[0], "content": message[1]}
+    elif isinstance(getattr(message, "type", None), str) and hasattr(message, "content"):
+        fields = _of_langchain(message)
+    else:
+        raise BadInput(
+            f"{_shown(message)} is no message: give text, (role, text), a dict or a LangChain message"
+        )
+    return None if fields.get("role") == "remove" or fields.get("memcycle") else fields
+
+
+def _of_dict(message: Mapping[Any, Any]) -> Fields:
+    fields: Fields = {}
+    for holder in ("response_metadata", "metadata", "additional_kwargs"):
+        inner = message.get(holder)
+        if isinstance(inner, Mapping):
+            fields.update({key: inner[key] for key in ("memcycle", *_TIMES) if inner.get(key) is not None})
+    fields.update({str(key): value for key, value in message.items()})
+    fields["role"] = message.get("role", message.get("type"))
+    fields["content"] = message.get("content", message.get("text"))
+    fields["name"] = message.get("name", message.get("speaker"))
+    return fields
+
+
+def _of_langchain(message: Any) -> Fields:
+    kind = message.type
+    # Streamed parts are named after their class: AIMessageChunk, HumanMessageChunk.
+    role = getattr(message, "role", kind) if kind == "chat" else kind.removesuffix("MessageChunk").casefold()
+    return _of_dict(
+        {
+            "role": role,
+            "content": message.content,
+            "name": getattr(message, "name", None),
+            "id": getattr(message, "id", None),
+            "additional_kwargs": getattr(message, "additional_kwargs", None),
+            "response_metadata": getattr(message, "response_metadata", None),
+        }
+    )
+
+
+def _text(fields: Fields) -> str:
+    content = fields["content"]
+    if content is None:
+        parts = []
+    elif isinstance(content, str):
+        parts = [content]
+    elif isinstance(content, list | tuple):
+        parts = [_block(index, block) for index, block in enumerate(content, start=1)]
+    else:
+        raise BadInput(f"field 'content': {_shown(content)} is neither text nor a list of content blocks")
+    parts.append(_caption(fields))
+    return "\n".join(part for part in map(clean_text, parts) if part)
+
+
+def _block(index: int, block: Any) -> str:
+    if isinstance(block, str):
+        return block
+    if not isinstance(block, Mapping):
+        raise BadInput(f"field 'content', block {index}: {_shown(block)} is neither text nor a dict")
+    if block.get("type") in {"text", "input_text", "output_text", None} and "text" in block:
+        if not isinstance(block["text"], str):
+            raise BadInput(f"field 'content', block {index}: 'text' is {_shown(block['text'])}, not text")
+        return block["text"]
+    return _caption(block) or _caption(block.get("image_url"))
+
+
+def _caption(block: Any) -> str:
+    if not isinstance(block, Mapping):
+        return ""
+    return next((note for note in (image_note(block.get(key)) for key in _CAPTIONS) if note), "")
+
+
+def _time(fields: Fields, now: datetime, zone: tzinfo) -> datetime:
+    for key in _TIMES:
+        if fields.get(key) is not None:
+            try:
+                return read_time(fields[key], zone)
+            except ValueError as error:
+                raise BadInput(f"field {key!r}: {error}") from error
+    return now
+
+
+def _name(fields: Fields, key: str) -> str | None:
+    value = fields.get(key)
+    if value is None or (isinstance(value, str) and not clean_text(value)):
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise BadInput(f"field {key!r}: {_shown(value)} is not text")
+    return clean_text(str(value))
+
+
+def _shown(value: object) -> str:
+    """A value as an error may show it: short text as it stands, else its type."""
+    return repr(value) if isinstance(value, str) and len(value) <= 40 else f"a {type(value).__name__}"  # noqa: PLR2004

@@ -1,0 +1,93 @@
+"""The commands, in the order and the groups in which `memcycle --help` shows them."""
+
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+
+from memcycle.cli.correct import edit, forget, undo
+from memcycle.cli.demonstrate import demo
+from memcycle.cli.inspect import history, memories
+from memcycle.cli.maintain import doctor, graph
+from memcycle.cli.output import explained
+from memcycle.cli.talk import ask, ingest
+from memcycle.cli.transfer import export, import_
+
+app = typer.Typer(
+    name="memcycle",
+    help="Long-term memory for agents: it writes, checks, repairs and searches what conversations say.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"memcycle {version('memcycle')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Long-term memory for agents: it writes, checks, repairs and searches what conversations say."""
+
+
+def _register(panel: str, name: str, command: Callable[..., Any], *examples: str) -> None:
+    epilog = "\n\n".join(("[bold]Examples[/bold]", *examples))
+    app.command(name, epilog=epilog, rich_help_panel=panel)(explained(command))
+
+
+_START, _INSPECT, _CORRECT, _KEEP = "Start", "Inspect", "Correct and erase", "Keep"
+
+_register(_START, "demo", demo, "memcycle demo", "memcycle demo --json")
+_register(
+    _START,
+    "ingest",
+    ingest,
+    "memcycle ingest chat.jsonl --user ann",
+    "memcycle ingest locomo10.json --conversation conv-26 --sessions 1-3 --user c26",
+    "memcycle ingest chat.jsonl --user ann --model openai:gpt-4o-mini",
+)
+_register(
+    _START,
+    "ask",
+    ask,
+    'memcycle ask "Where does Tomas live?" --user ann',
+    'memcycle ask "What did Nora make?" --user ann --evidence-only',
+)
+_register(
+    _INSPECT,
+    "memories",
+    memories,
+    "memcycle memories --user ann",
+    'memcycle memories --user ann --granularity fact --search "bowl"',
+)
+_register(_INSPECT, "history", history, "memcycle history 3fa85f64")
+_register(_CORRECT, "edit", edit, 'memcycle edit 3fa85f64 "Ann lives in Graz."')
+_register(_CORRECT, "undo", undo, "memcycle undo 3fa85f64")
+_register(
+    _CORRECT,
+    "forget",
+    forget,
+    "memcycle forget 3fa85f64",
+    "memcycle forget 3fa85f64 --only",
+    "memcycle forget --user ann --yes",
+)
+_register(_KEEP, "export", export, "memcycle export --user ann > ann.jsonl")
+_register(_KEEP, "import", import_, "memcycle import ann.jsonl", "memcycle import ann.jsonl --user ben")
+_register(
+    _KEEP,
+    "doctor",
+    doctor,
+    "memcycle doctor",
+    "memcycle doctor --rebuild",
+    "memcycle doctor --reembed --embedder minilm",
+)
+_register(_KEEP, "graph", graph, "memcycle graph memory", "memcycle graph recall > recall.mmd")

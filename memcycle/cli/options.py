@@ -1,0 +1,146 @@
+"""Options that several commands share, and the memory they open."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from memcycle.core.settings import Settings
+    from memcycle.memory import Memory
+
+User = Annotated[str, typer.Option("--user", "-u", metavar="NAME", help="Whose memory.")]
+AnyUser = Annotated[
+    str | None,
+    typer.Option(
+        "--user", "-u", metavar="NAME", help="Whose memory; not needed while the home has one user."
+    ),
+]
+Workspace = Annotated[
+    str, typer.Option("--workspace", "-w", metavar="NAME", help="A second wall inside one user's memory.")
+]
+Home = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        metavar="DIR",
+        envvar="MEMCYCLE_HOME",
+        show_default=".memcycle",
+        help="Where the memory lives.",
+    ),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON value on standard output, messages on standard error.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
+
+_MODEL, _STORE = "Model", "Store"
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model", "-m", metavar="M", help="rules (no model) or openai:NAME.", rich_help_panel=_MODEL
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        show_default="OPENAI_BASE_URL",
+        help="Any OpenAI-compatible server; the key is read from OPENAI_API_KEY.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Embedder = Annotated[
+    str | None,
+    typer.Option(
+        "--embedder",
+        metavar="E",
+        envvar="MEMCYCLE_EMBEDDER",
+        show_default="wordllama",
+        help="wordllama or minilm.",
+        rich_help_panel=_STORE,
+    ),
+]
+ChromaUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--chroma-url",
+        metavar="URL",
+        envvar="MEMCYCLE_CHROMA_URL",
+        help="A `chroma run` server in place of the embedded index.",
+        rich_help_panel=_STORE,
+    ),
+]
+Timezone = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone",
+        metavar="ZONE",
+        envvar="MEMCYCLE_TIMEZONE",
+        show_default="UTC",
+        help="Zone of times that name none, such as Europe/Vienna.",
+        rich_help_panel=_STORE,
+    ),
+]
+
+
+def settings_of(home: Path | None, **more: Any) -> "Settings":
+    """Settings from options; an option that is not given is left to the environment and the defaults.
+
+    Raises:
+        BadInput: a value that cannot be used, by name.
+    """
+    from pydantic import ValidationError
+
+    from memcycle.core.errors import BadInput
+    from memcycle.core.settings import Settings
+
+    try:
+        return Settings.from_env(home=home, **more)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(f"{first['loc'][0]}: {first['msg'].removeprefix('Value error, ')}") from error
+
+
+def open_memory(
+    settings: "Settings",
+    *,
+    model: str = "rules",
+    base_url: str | None = None,
+    user: str | None = None,
+    workspace: str = "default",
+    read_only: bool = False,
+    new: bool = False,
+) -> "Memory":
+    """The memory of these settings, to be used as a context manager.
+
+    Args:
+        user: Whose memory; then calls need not say it. workspace: likewise.
+        new: A home that is not there yet is made.
+
+    Raises:
+        StoreError: there is no memory and none is to be made: likely another folder is meant.
+    """
+    from memcycle.memory import Memory
+
+    if not new:
+        require_home(settings)
+    return Memory.open(
+        settings=settings, model=model, base_url=base_url, user=user, workspace=workspace, read_only=read_only
+    )
+
+
+def require_home(settings: "Settings") -> None:
+    """Refuses a folder without a memory.
+
+    Raises:
+        StoreError: there is none; says how to make one.
+    """
+    from memcycle.core.errors import StoreError
+    from memcycle.stores.bank import LEDGER_FILE
+
+    if not (settings.home / LEDGER_FILE).is_file():
+        raise StoreError(
+            f"no memory at {settings.home}; `memcycle ingest` makes one, --home names another place"
+        )

@@ -1,0 +1,109 @@
+"""What a command prints: results on standard output, messages on standard error, text always as it stands."""
+
+import functools
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from memcycle.core.errors import BadInput, MemcycleError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FAILED, BAD_USE = 1, 2
+"""Exit codes beside 0."""
+
+_WIDE = 160
+"""Columns of a listing that goes into a file or a pipe, where no terminal gives a width."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def screen(*, error: bool = False) -> Console:
+    """A console on standard output, or standard error, that reads no markup in what it prints."""
+    stream = sys.stderr if error else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDE
+    return Console(stderr=error, markup=False, highlight=False, emoji=False, width=width)
+
+
+def shown(text: str) -> str:
+    """Text as a terminal may show it: stored words must not steer the terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def note(message: str, style: str = "") -> None:
+    """A message to the person, on standard error."""
+    screen(error=True).print(Text(shown(message), style=style), soft_wrap=True)
+
+
+def say(*parts: str | Text | tuple[str, str]) -> None:
+    """A line of the result, of plain and of `(text, style)` parts."""
+    screen().print(Text.assemble(*parts), soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """The one JSON value of a command called with `--json`."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks before something is destroyed.
+
+    Raises:
+        BadInput: nobody is there to be asked. typer.Exit: the answer is no.
+    """
+    if yes:
+        return
+    if not _is_asked():
+        raise BadInput(f"{question} Nobody is here to answer: repeat the command with --yes")
+    if not typer.confirm(question, err=True):
+        note("Nothing was changed.")
+        raise typer.Exit(FAILED)
+
+
+def _is_asked() -> bool:
+    """Whether a person sits at the other end."""
+    return sys.stdin.isatty()
+
+
+def explained(command: Callable[P, T]) -> Callable[P, T]:
+    """The command with its errors in one line on standard error and an exit code.
+
+    `MEMCYCLE_DEBUG=1` shows the traceback instead.
+    """
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            note("Stopped. What was acknowledged is stored.", "yellow")
+            raise typer.Exit(FAILED) from None
+        except Exception as error:
+            if os.environ.get("MEMCYCLE_DEBUG"):
+                raise
+            note(f"Error: {_one_line(error)}", "bold red")
+            raise typer.Exit(BAD_USE if isinstance(error, BadInput) else FAILED) from None
+
+    return run
+
+
+def _one_line(error: Exception) -> str:
+    """What went wrong and what to do, in one line."""
+    if "openai" in sys.modules:  # loading it takes a second, and who has not loaded it had no error of its
+        from memcycle.agents.models import explain_model_error
+
+        error = explain_model_error(error) or error
+    words = " ".join(str(error).split())
+    if isinstance(error, MemcycleError):
+        return words
+    return f"{type(error).__name__}: {words} (set MEMCYCLE_DEBUG=1 to see where)"

@@ -1,0 +1,159 @@
+"""Prompts as text files: loaded, checked, overlaid, rendered."""
+
+import functools
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import NamedTuple, Self
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from memcycle.core.errors import PromptError
+from memcycle.prompts.placeholders import PLACEHOLDERS
+
+_DIVIDER = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_HERE = Path(__file__).parent
+
+
+class _Prompt(NamedTuple):
+    text: str
+    system: Template | None
+    human: Template
+    used: frozenset[str]
+
+
+class PromptSet:
+    """One prompt a role. Immutable; an overlay is a new set.
+
+    A prompt is text with `$name` placeholders (`string.Template`; write `$$` for a dollar sign), so braces
+    need no care. A line that holds only `---` ends the instructions (system message) and begins what
+    changes from call to call (human message); a prompt without one is a human message only.
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        """A set of exactly these prompts.
+
+        Args:
+            texts: Prompt text by role name.
+
+        Raises:
+            PromptError: an unknown role, an unknown or missing placeholder, a stray `$`, an empty part.
+        """
+        self._prompts = {role: _parse(role, text) for role, text in texts.items()}
+
+    @classmethod
+    def shipped(cls) -> "PromptSet":
+        """The prompts that come with memcycle."""
+        return _shipped()
+
+    def overlay(self, changes: "Path | str | Mapping[str, str]") -> Self:
+        """This set with some prompts replaced.
+
+        Args:
+            changes: A folder with files named `<role>.txt` (UTF-8), or prompt text by role name.
+
+        Raises:
+            PromptError: as on construction; also a folder or file that cannot be read.
+        """
+        texts = dict(changes) if isinstance(changes, Mapping) else _read_folder(Path(changes))
+        return type(self)({**{role: prompt.text for role, prompt in self._prompts.items()}, **texts})
+
+    def roles(self) -> list[str]:
+        """Names of the roles that have a prompt."""
+        return list(self._prompts)
+
+    def text(self, role: str) -> str:
+        """The prompt of a role as written."""
+        return self._prompt(role).text
+
+    def version(self, role: str) -> str:
+        """Short hash of the prompt's text, recorded on what the role writes."""
+        return hashlib.blake2b(self.text(role).encode(), digest_size=6).hexdigest()
+
+    def render(self, role: str, **values: str) -> list[BaseMessage]:
+        """The messages of a role's prompt with its placeholders filled in.
+
+        Values go in as they are: a `$name` or a brace inside one is plain text.
+
+        Raises:
+            PromptError: no prompt for this role, or a placeholder of it without a value.
+        """
+        prompt = self._prompt(role)
+        missing = sorted(prompt.used - set(values))
+        if missing:
+            raise PromptError(f"prompt of role {role!r}: no value for {_dollars(missing)}")
+        human = HumanMessage(prompt.human.substitute(values).strip())
+        if prompt.system is None:
+            return [human]
+        return [SystemMessage(prompt.system.substitute(values).strip()), human]
+
+    def _prompt(self, role: str) -> _Prompt:
+        if role not in self._prompts:
+            raise PromptError(
+                f"no prompt for role {role!r}; there are prompts for {', '.join(self._prompts)}"
+            )
+        return self._prompts[role]
+
+
+@functools.cache
+def _shipped() -> PromptSet:
+    return PromptSet({role: _read(_HERE / f"{role}.txt", role) for role in PLACEHOLDERS})
+
+
+def _read_folder(folder: Path) -> dict[str, str]:
+    if not folder.is_dir():
+        raise PromptError(f"prompt folder {folder} does not exist; it should hold files named <role>.txt")
+    return {path.stem: _read(path, path.stem) for path in sorted(folder.glob("*.txt"))}
+
+
+def _read(path: Path, role: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptError(
+            f"prompt of role {role!r}: cannot read {path.name} as UTF-8 text ({error})"
+        ) from error
+
+
+def _parse(role: str, text: str) -> _Prompt:
+    """The prompt in its parts, after all checks."""
+    if role not in PLACEHOLDERS:
+        raise PromptError(f"prompt for unknown role {role!r}; roles are {', '.join(PLACEHOLDERS)}")
+    if not isinstance(text, str):
+        raise PromptError(f"prompt of role {role!r}: expected text, got {type(text).__name__}")
+    known, used = PLACEHOLDERS[role], _used(role, text)
+    unknown = sorted(used - known.required - known.optional)
+    if unknown:
+        accepted = _dollars(sorted(known.required | known.optional))
+        raise PromptError(
+            f"prompt of role {role!r}: unknown placeholder {_dollars(unknown)}; "
+            f"it may use {accepted}; write $$ for a dollar sign"
+        )
+    missing = sorted(known.required - used)
+    if missing:
+        raise PromptError(f"prompt of role {role!r}: required placeholder {_dollars(missing)} is missing")
+    head, *rest = _DIVIDER.split(text, maxsplit=1)
+    human = rest[0] if rest else head
+    if not human.strip():
+        raise PromptError(f"prompt of role {role!r}: nothing stands after the line ---")
+    system = Template(head) if rest and head.strip() else None
+    return _Prompt(text, system, Template(human), frozenset(used))
+
+
+def _used(role: str, text: str) -> set[str]:
+    """Names of the placeholders in a text."""
+    used: set[str] = set()
+    for match in Template.pattern.finditer(text):
+        if match.group("invalid") is not None:
+            line = text.count("\n", 0, match.start()) + 1
+            raise PromptError(f"prompt of role {role!r}: stray $ on line {line}; write $$ for a dollar sign")
+        name = match.group("named") or match.group("braced")
+        if name:
+            used.add(name)
+    return used
+
+
+def _dollars(names: list[str]) -> str:
+    return ", ".join(f"${name}" for name in names)

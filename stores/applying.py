@@ -1,0 +1,226 @@
+"""Applies proposed edits, each only if the guards allow it, inside one transaction."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from memcycle.core.edit import Applied, Edit, Rejected
+from memcycle.core.entry import Entry, Precision, entry_id, same_text
+from memcycle.core.scope import Scope
+from memcycle.stores.ledger import entries, events, tombstones
+from memcycle.stores.ledger.columns import Vector
+from memcycle.stores.ledger.entries import StoredEntry
+from memcycle.stores.ledger.events import Change
+from memcycle.stores.writer import Writer
+
+_SPAN: dict[Precision | None, timedelta] = {
+    None: timedelta(0),
+    "minute": timedelta(minutes=1),
+    "day": timedelta(days=1),
+    "week": timedelta(days=7),
+    "month": timedelta(days=31),
+    "season": timedelta(days=92),
+    "year": timedelta(days=366),
+}
+
+
+class Prepared(NamedTuple):
+    """An edit with the vector of its text, or why there is none."""
+
+    edit: Edit
+    vector: Vector | None = None
+    failure: str | None = None
+
+
+class _Refused(Exception):  # noqa: N818 - a verdict, not an error
+    """Why an edit is not applied."""
+
+
+def apply_edits(writer: Writer, scope: Scope, prepared: list[Prepared], embedder: str | None) -> Applied:
+    """Applies what the guards allow, in order; the rest is reported with the reason."""
+    applied = Applied()
+    for item in prepared:
+        try:
+            _apply_one(writer, scope, item, embedder, applied)
+        except _Refused as refusal:
+            text = item.edit.entry.text if item.edit.entry else ""
+            applied.rejected.append(Rejected(text=text, why=str(refusal), target=item.edit.target))
+    return applied
+
+
+def _apply_one(writer: Writer, scope: Scope, item: Prepared, embedder: str | None, applied: Applied) -> None:
+    edit = item.edit
+    if edit.op == "NONE":
+        raise _Refused(edit.reason or "nothing to change")
+    if edit.op == "DELETE":
+        applied.deleted.append(_delete(writer, scope, edit))
+        return
+    entry = _owned(scope, edit)
+    if edit.op == "MERGE":
+        target = _target(writer, scope, edit)
+        applied.merged.append(writer.merge(target, entry, actor=edit.actor, why=edit.reason).entry.id)
+        return
+    _check_text(writer, entry)
+    entry = entry.model_copy(
+        update={
+            "status": writer.status_for(entry.scope),
+            "embedder": embedder,
+            "superseded_by": None,
+            "valid_from": entry.valid_from or entry.event_time or entry.observed_at,
+            "valid_until": None,
+            "recorded_at": writer.now,
+        }
+    )
+    if edit.op == "ADD":
+        _add(writer, entry, item, applied)
+    else:
+        _update(writer, entry, item, applied)
+
+
+def own_id(entry: Entry) -> str:
+    """The entry's id if it follows from its content, else the one that does.
+
+    Merging appends turns to an entry, so an id may stem from the first ones alone. An id from elsewhere could
+    be one that another user's entry will derive.
+    """
+    cuts = range(len(entry.turns) + 1)
+    derived = [entry_id(entry.scope, entry.turns[:cut], entry.granularity, entry.text) for cut in cuts]
+    return entry.id if entry.id in derived else derived[-1]
+
+
+def _owned(scope: Scope, edit: Edit) -> Entry:
+    entry = edit.entry
+    if entry is None:
+        raise _Refused(f"{edit.op} without an entry")
+    if entry.scope.base != scope.base:
+        raise _Refused("the entry belongs to another user or workspace")
+    session = entry.scope.session or scope.session
+    if session is None:
+        raise _Refused("the entry names no session")
+    entry = entry.model_copy(update={"scope": scope.within(session)})
+    return entry.model_copy(update={"id": own_id(entry)})
+
+
+def _check_text(writer: Writer, entry: Entry) -> None:
+    if not entry.text.strip():
+        raise _Refused("the text is empty")
+    if tombstones.has_text(writer.conn, entry.scope, entry.text):
+        raise _Refused("this was forgotten at the user's request and is not stored again")
+
+
+def _target(writer: Writer, scope: Scope, edit: Edit) -> StoredEntry:
+    """The entry an edit names, which must be recallable and of this base scope."""
+    if edit.target is None:
+        raise _Refused(f"{edit.op} names no target")
+    target = entries.one(writer.conn, scope, edit.target)
+    if target is None:
+        raise _Refused(f"no entry {edit.target} in this memory")
+    _check_recallable(target)
+    return target
+
+
+def _check_recallable(stored: StoredEntry) -> None:
+    if stored.entry.status == "superseded":
+        raise _Refused(f"entry {stored.entry.id} was already superseded by {stored.entry.superseded_by}")
+    if stored.entry.status == "forgotten":
+        raise _Refused(f"entry {stored.entry.id} was forgotten")
+
+
+def _add(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> None:
+    edit = item.edit
+    existing = entries.one(writer.conn, entry.scope, entry.id)
+    if existing is not None:
+        # A repeated write of the same evidence: never brings back what was replaced or forgotten since.
+        _check_recallable(existing)
+    twin = existing or writer.duplicate(entry)
+    if twin is not None:
+        applied.merged.append(writer.merge(twin, entry, actor=edit.actor, why=edit.reason).entry.id)
+        return
+    _check_vector(item)
+    stored = writer.insert(entry, item.vector)
+    after = events.state_of(stored.entry)
+    writer.record([Change(stored.entry, "add", None, after)], actor=edit.actor, why=edit.reason)
+    applied.added.append(stored.entry.id)
+
+
+def _update(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> None:
+    edit, scope = item.edit, entry.scope
+    existing = entries.one(writer.conn, scope, entry.id)
+    if not _is_replay(writer, scope, edit, existing):
+        target = _target(writer, scope, edit)
+        _check_successor(target.entry, entry)
+        if existing is not None:
+            _check_recallable(existing)
+        twin = existing or writer.duplicate(entry)
+        if twin is None:
+            _check_vector(item)
+            successor, fresh = writer.insert(entry, item.vector), True
+        else:
+            successor, fresh = writer.merge(twin, entry, actor=edit.actor, why=edit.reason), False
+        writer.supersede(target, successor, fresh=fresh, actor=edit.actor, why=edit.reason)
+        entry = successor.entry
+    applied.updated.append(entry.id)
+    applied.superseded.append(str(edit.target))
+
+
+def _is_replay(writer: Writer, scope: Scope, edit: Edit, existing: StoredEntry | None) -> bool:
+    """Whether this very update was applied before: a node run again after a crash gets the same answer."""
+    target = entries.one(writer.conn, scope, edit.target) if edit.target else None
+    return (
+        existing is not None
+        and target is not None
+        and existing.entry.status in ("active", "staged")
+        and target.entry.superseded_by == existing.entry.id
+    )
+
+
+def _check_successor(target: Entry, entry: Entry) -> None:
+    if entry.granularity != target.granularity:
+        raise _Refused(f"a {entry.granularity} cannot replace a {target.granularity} ({target.id})")
+    if same_text(entry.text) == same_text(target.text):
+        raise _Refused(f"it says the same as entry {target.id}: nothing to change")
+    if _is_older(entry, target):
+        raise _Refused(f"older evidence never overwrites newer (entry {target.id})")
+
+
+def _check_vector(item: Prepared) -> None:
+    if item.failure is not None:
+        raise _Refused(item.failure)
+
+
+def _delete(writer: Writer, scope: Scope, edit: Edit) -> str:
+    if not (edit.quote and edit.quote.strip()) and not edit.retention:
+        raise _Refused("deleting needs the user's own words or a passed retention limit")
+    target = _target(writer, scope, edit)
+    after = writer.change(target, status="forgotten", valid_until=writer.now)
+    line = Change(
+        after.entry,
+        "expire" if edit.retention else "delete",
+        events.state_of(target.entry),
+        events.state_of(after.entry),
+    )
+    writer.record([line], actor=edit.actor, why=edit.reason)
+    return target.entry.id
+
+
+def _is_older(entry: Entry, target: Entry) -> bool:
+    """Whether the new evidence is from before the old one.
+
+    Evidence counts from when it happened, at the latest from when it was said: a plan for next year, said
+    today, is today's evidence. What is dated only to a day or a year may have happened at the end of it.
+    """
+    new, old = _latest(entry), _earliest(target)
+    if new is None or old is None:
+        return False
+    both_dated = entry.event_time is not None and target.event_time is not None
+    if new == old and both_dated:
+        return entry.event_time < target.event_time  # type: ignore[operator]
+    return new < old
+
+
+def _latest(entry: Entry) -> datetime | None:
+    happened = entry.event_time + _SPAN[entry.event_precision] if entry.event_time else None
+    return min((time for time in (happened, entry.observed_at) if time), default=None)
+
+
+def _earliest(entry: Entry) -> datetime | None:
+    return min((time for time in (entry.event_time, entry.observed_at) if time), default=None)

@@ -1,0 +1,344 @@
+"""The bank: the one door to storage. Thread-safe and synchronous."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from memcycle.core.clock import World
+from memcycle.core.edit import Applied, Edit
+from memcycle.core.entry import Entry
+from memcycle.core.errors import StoreError
+from memcycle.core.scope import Scope
+from memcycle.core.settings import Settings
+from memcycle.core.turn import Turn
+from memcycle.stores import applying, forgetting, portable, revising, staging, upkeep
+from memcycle.stores.applying import Prepared
+from memcycle.stores.ledger import conflicts, entries, meta, sessions
+from memcycle.stores.ledger import turns as turn_rows
+from memcycle.stores.ledger.columns import Vector
+from memcycle.stores.ledger.connection import Ledger
+from memcycle.stores.mirror import Mirror
+from memcycle.stores.reading import RECALLABLE, Reading
+from memcycle.stores.vectors import Vectors
+from memcycle.stores.writer import Writer
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from memcycle.stores.request import Hit, SearchRequest
+    from memcycle.stores.search import Search
+
+LEDGER_FILE = "ledger.sqlite3"
+_log = logging.getLogger(__name__)
+
+
+class _Views(NamedTuple):
+    """What a bank that is not read-only has beside the ledger."""
+
+    vectors: Vectors
+    mirror: Mirror
+    search: "Search"
+
+
+class Bank(Reading):
+    """Everything the graphs and the face read (see `Reading`) and write. Thread-safe and synchronous.
+
+    Each write is one ledger transaction under the lock of its base scope; the vector index follows.
+
+    Attributes:
+        may_close: Asked by `close`; lets the registry share one bank among several users.
+    """
+
+    def __init__(self, settings: Settings, world: World, ledger: Ledger, views: _Views | None) -> None:
+        super().__init__(settings, world, ledger)
+        self.may_close: Callable[[], bool] = lambda: True
+        self._views = views
+        self._starting, self._started = threading.Lock(), False
+
+    @classmethod
+    def open(
+        cls,
+        settings: Settings,
+        *,
+        embeddings: "Embeddings | None" = None,
+        world: World | None = None,
+        read_only: bool = False,
+        repair: bool = False,
+    ) -> Self:
+        """Opens the memory of `settings.home`. The embedder's model and the index load on first need.
+
+        Args:
+            embeddings: A LangChain embedder in place of a named one.
+            read_only: Only the ledger, beside any writing process; no search.
+            repair: Opens also a home of another embedder, for `check` and `reembed`.
+
+        Raises:
+            EmbedderMismatch: the home was built with another embedder.
+            StoreError: it cannot be opened; says why and what to do.
+        """
+        world = world or World()
+        ledger = Ledger.open(settings.home / LEDGER_FILE, world, read_only=read_only)
+        try:
+            views = None if read_only else _open_views(settings, world, ledger, embeddings, repair=repair)
+        except BaseException:
+            ledger.close()
+            raise
+        return cls(settings, world, ledger, views)
+
+    @property
+    def embedder_id(self) -> str:
+        """Id of the embedder; when reading only, of the one the vectors come from."""
+        if self._views is not None:
+            return self._views.vectors.id
+        with self.ledger.read() as conn:
+            recorded = meta.embedder(conn)
+        return recorded[0] if recorded else self.settings.embedder
+
+    @property
+    def operator_note(self) -> str | None:
+        """What the operator of the Chroma server must run so that forgotten text leaves its files, if any."""
+        return self._views.mirror.operator_note if self._views else None
+
+    def close(self) -> None:
+        """Frees all files and locks. Idempotent. A shared bank closes with its last user."""
+        if self.may_close():
+            if self._views is not None:
+                self._views.mirror.close()
+            self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Turns
+
+    def stage_turns(self, scope: Scope, given: Sequence[Turn]) -> list[Turn]:
+        """Stores turns and their raw entries, each once, without any model; see `staging.stage`.
+
+        Nothing is lost to a failing embedder: such turns are stored without a vector and get one at commit.
+        """
+        staging.session_of(scope)
+        with self.ledger.read() as conn:
+            fresh = staging.fresh_turns(conn, scope, given)
+        vectors = self._for_writing().vectors
+        found = vectors.of_all_that_can([turn.text for turn in fresh])
+        with self._write(scope) as writer:
+            return staging.stage(writer, scope, given, found, vectors.id)
+
+    def mark_turns(self, scope: Scope, ids: Iterable[str], state: str) -> None:
+        """Sets the state of turns."""
+        with self._write(scope) as writer:
+            turn_rows.mark(writer.conn, scope, ids, state)
+
+    def search(self, request: "SearchRequest") -> list[list["Hit"]]:
+        """For each query its hits, best first; see `Search.run`."""
+        return self._writable().search.run(request)
+
+    # Writes
+
+    def apply(
+        self,
+        scope: Scope,
+        edits: Sequence[Edit],
+        *,
+        turns: Sequence[str] = (),
+        state: str | None = None,
+        close_segment_at: int | None = None,
+    ) -> Applied:
+        """Applies what the guards allow, in one transaction; the rest is reported with the reason.
+
+        Args:
+            turns: Turns whose reading these edits are; they get `state` in the same transaction.
+            close_segment_at: Position of the last turn of the scope's session that an episode now covers.
+
+        Raises:
+            Exception: what the embedder's provider raises when it cannot be reached; then nothing is changed.
+        """
+        vectors = self._for_writing().vectors
+        texts = [edit.entry.text for edit in edits if edit.entry is not None and edit.op in ("ADD", "UPDATE")]
+        found, failed = vectors.of_what_works(texts)
+        prepared = [_prepared(edit, found, failed) for edit in edits]
+        with self._write(scope) as writer:
+            applied = applying.apply_edits(writer, scope, prepared, vectors.id)
+            if state is not None:
+                turn_rows.mark(writer.conn, scope, turns, state)
+            if close_segment_at is not None:
+                sessions.close_segment(writer.conn, scope, staging.session_of(scope), close_segment_at)
+        return applied
+
+    def edit(self, scope: Scope, entry_id: str, text: str, *, actor: str = "user", why: str = "") -> Entry:
+        """Replaces an entry by one with another text and returns that; see `revising.revise`."""
+        vectors = self._for_writing().vectors
+        found = vectors.of_all_that_can([text])
+        embedder = vectors.id if text in found else None
+        with self._write(scope) as writer:
+            successor = revising.revise(
+                writer, scope, entry_id, text, vector=found.get(text), embedder=embedder, actor=actor, why=why
+            )
+        self._drain_if_possible()
+        return successor
+
+    def undo(self, scope: Scope, entry_id: str, *, actor: str = "user") -> Entry:
+        """Takes back the last replacement or deletion in an entry's chain; see `revising.undo`."""
+        self._for_writing()
+        with self._write(scope) as writer:
+            restored = revising.undo(writer, scope, entry_id, actor=actor)
+        self._drain_if_possible()
+        return restored
+
+    def forget(self, scope: Scope, entry_id: str, *, only: bool = False) -> list[str]:
+        """Deletes an entry for good, with its `holders` unless `only`, and wipes their text from all files.
+
+        Returns:
+            Ids of what was deleted; empty for an unknown id. Safe to repeat.
+
+        Raises:
+            StoreError: all is deleted, but the index cannot be wiped now; repeat, or run the doctor.
+        """
+        mirror = self._for_writing().mirror
+        with self._write(scope) as writer:
+            doomed = forgetting.doomed(writer.conn, scope, entry_id, only=only)
+            if doomed:
+                forgetting.forget(writer, scope, doomed)
+        mirror.wipe()
+        return [one.entry.id for one in doomed]
+
+    def forget_user(self, user: str, workspace: str | None = None) -> int:
+        """Deletes everything of a user, in all workspaces unless one is named, and wipes it from all files.
+
+        Returns:
+            How many entries were deleted. Safe to repeat.
+
+        Raises:
+            StoreError: all is deleted, but the index cannot be wiped now; repeat, or run the doctor.
+        """
+        mirror = self._for_writing().mirror
+        with self.ledger.write() as conn:
+            scopes = sessions.scopes_of(conn, user, workspace)
+            deleted = sum(forgetting.forget_scope(conn, scope) for scope in scopes)
+        mirror.wipe()
+        return deleted
+
+    # Sessions
+
+    def commit_session(self, scope: Scope) -> int:
+        """Makes the session's staged entries active, in one transaction, then brings the index up to date.
+
+        Returns:
+            How many entries became active. Idempotent.
+        """
+        vectors = self._for_writing().vectors
+        staging.session_of(scope)
+        with self.ledger.read() as conn:
+            bare = [one for one in entries.staged(conn, scope) if one.entry.embedder is None]
+        found = vectors.of_all_that_can([one.entry.text for one in bare])
+        missing = {one.row: found[one.entry.text] for one in bare if one.entry.text in found}
+        with self._write(scope) as writer:
+            activated = staging.commit(writer, scope, missing, vectors.id)
+        self._drain_if_possible()
+        return activated
+
+    def queue_conflict(self, scope: Scope, a: str, b: str, why: str) -> None:
+        """Leaves a pair of contradicting entries for the next write to settle."""
+        with self._write(scope) as writer:
+            conflicts.put(writer.conn, scope, a, b, why)
+
+    def take_conflicts(self, scope: Scope) -> list[tuple[str, str, str]]:
+        """Hands out the queued pairs of the base scope with their reasons, and empties the queue."""
+        with self._write(scope) as writer:
+            return conflicts.take(writer.conn, scope)
+
+    # The whole
+
+    def import_(self, scope: Scope, rows: Iterable[Mapping[str, Any]]) -> int:
+        """Stores exported entries as the scope's own; see `portable`. All or nothing.
+
+        Returns:
+            How many entries were new.
+
+        Raises:
+            BadInput: names the record and the field.
+        """
+        vectors = self._for_writing().vectors
+        records = portable.read_records(scope, rows)
+        texts = [one.entry.text for one in records if one.entry.status in RECALLABLE]
+        found: dict[str, Any] = {}
+        for start in range(0, len(texts), self.settings.bulk_batch):
+            found |= vectors.of_all_that_can(texts[start : start + self.settings.bulk_batch])
+        with self._write(scope) as writer:
+            inserted = portable.insert_records(writer, scope, records, found, vectors.id)
+        self._drain_if_possible(self.settings.bulk_batch)
+        return inserted
+
+    def drain(self, batch: int | None = None) -> int:
+        """Brings the index up to date; see `Mirror.drain`."""
+        return self._for_writing().mirror.drain(batch)
+
+    def rebuild(self) -> int:
+        """Makes the lexical view and the vector index anew from the ledger; returns the active entries."""
+        views = self._for_writing()
+        return upkeep.rebuild(self.ledger, self.settings, views.vectors, views.mirror)
+
+    def reembed(self) -> int:
+        """Makes every vector anew with the present embedder; returns how many."""
+        views = self._for_writing()
+        return upkeep.reembed(self.ledger, self.settings, views.vectors, views.mirror)
+
+    def check(self) -> dict[str, Any]:
+        """What the home holds and what is wrong with it; see `upkeep.check`."""
+        return upkeep.check(
+            self.ledger, self.settings, self._views.mirror if self._views else None, self.embedder_id
+        )
+
+    def _writable(self) -> _Views:
+        if self._views is None:
+            raise StoreError(f"the memory at {self.settings.home} is open for reading its ledger only")
+        return self._views
+
+    def _for_writing(self) -> _Views:
+        """Makes sure, once, that this process may write, and finishes a wipe that a crash cut short."""
+        views = self._writable()
+        with self._starting:
+            if not self._started:
+                views.mirror.claim()
+                self._if_possible(views.mirror.wipe)
+                self._started = True
+        return views
+
+    @contextmanager
+    def _write(self, scope: Scope) -> Iterator[Writer]:
+        self._for_writing()
+        with self.ledger.write(scope) as conn:
+            yield Writer(conn, self.world, self.settings.zone)
+
+    def _drain_if_possible(self, batch: int | None = None) -> None:
+        mirror = self._writable().mirror
+        self._if_possible(lambda: mirror.drain(batch))
+
+    def _if_possible(self, step: Callable[[], object]) -> None:
+        """Runs what brings the index up to date; the ledger has the change and the outbox keeps it."""
+        try:
+            step()
+        except StoreError as error:
+            _log.warning("the index is behind the ledger: %s", error)
+
+
+def _open_views(
+    settings: Settings, world: World, ledger: Ledger, embeddings: "Embeddings | None", *, repair: bool
+) -> _Views:
+    # These load numeric libraries, which commands that only read do without.
+    from memcycle.stores.embedders import open_embedder
+    from memcycle.stores.search import Search
+
+    vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)
+    mirror = Mirror(settings, world, ledger, vectors)
+    return _Views(vectors, mirror, Search(ledger, mirror, vectors.embedder, settings.zone))
+
+
+def _prepared(edit: Edit, found: Mapping[str, Vector], failed: Mapping[str, str]) -> Prepared:
+    text = edit.entry.text if edit.entry is not None else ""
+    return Prepared(edit, found.get(text), failed.get(text))

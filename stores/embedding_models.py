@@ -1,0 +1,144 @@
+"""The models behind embedder names: how each is loaded. Nothing is loaded before it is needed.
+
+A model is a function from texts to one vector each; `memcycle.stores.embedders` does the rest.
+"""
+
+import logging
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langchain_core.embeddings import Embeddings
+
+from memcycle.core.errors import ModelUnavailable, StoreError
+
+Vectors = Any
+"""Anything numpy reads as an (n, dim) array of floats."""
+
+Encode = Callable[[list[str]], Vectors]
+
+
+class EmbeddingModel(NamedTuple):
+    """A model not loaded yet.
+
+    Attributes:
+        id: Recorded with every vector; vectors of different ids are never compared.
+        load: Loads it and gives its encode function. Raises ModelUnavailable.
+        dim: Length of its vectors; None: found by embedding a probe word.
+        batch: Texts a call at most.
+    """
+
+    id: str
+    load: Callable[[], Encode]
+    dim: int | None
+    batch: int
+
+
+EMBEDDERS = {
+    "wordllama": "static vectors inside the installed package, the default",
+    "minilm": "Chroma's ONNX all-MiniLM-L6-v2, downloaded once",
+    "openai:NAME": "a model of an OpenAI-compatible server",
+}
+"""Names that `Settings.embedder` takes without an `Embeddings` object."""
+
+
+def find_model(name: str, embeddings: Embeddings | None) -> EmbeddingModel:
+    """The model of a settings name, or of the `Embeddings` handed over, which wins.
+
+    Raises:
+        StoreError: no such name; lists the valid ones.
+    """
+    if embeddings is not None:
+        return langchain_model(embeddings)
+    if name.startswith("langchain:"):
+        raise StoreError(f"embedder {name!r} is an object: hand it over as embeddings=")
+    kind, _, model = name.partition(":")
+    if kind == "openai" and model:
+        return EmbeddingModel(langchain_id("OpenAIEmbeddings", model), lambda: _load_openai(model), None, 256)
+    named = {"wordllama": WORDLLAMA, "minilm": MINILM}
+    if name not in named:
+        valid = "; ".join(f"{key} ({what})" for key, what in EMBEDDERS.items())
+        raise StoreError(
+            f"unknown embedder {name!r}; valid are: {valid}; or hand a LangChain Embeddings object over as"
+            " embeddings="
+        )
+    return named[name]
+
+
+def langchain_id(kind: str, model: str) -> str:
+    """`langchain:MODEL`, or `langchain:CLASS` for an object that names no model."""
+    return f"langchain:{model or kind}"
+
+
+def langchain_model(embeddings: Embeddings) -> EmbeddingModel:
+    """A LangChain `Embeddings` object as a model, named by its model or else its class."""
+    named = (getattr(embeddings, field, None) for field in ("model", "model_name", "model_id", "deployment"))
+    model = next((value for value in named if isinstance(value, str) and value), "")
+    return EmbeddingModel(
+        langchain_id(type(embeddings).__name__, model), lambda: embeddings.embed_documents, None, 256
+    )
+
+
+def _load_openai(model: str) -> Encode:
+    from langchain_openai import OpenAIEmbeddings
+    from openai import OpenAIError
+
+    # The context check tokenises on this side and sends numbers, which compatible servers do not read.
+    try:
+        return OpenAIEmbeddings(model=model, check_embedding_ctx_length=False).embed_documents
+    except (OpenAIError, ValueError) as error:
+        raise ModelUnavailable(
+            f"cannot use the embedder openai:{model}: {error}; set OPENAI_API_KEY (and OPENAI_BASE_URL)"
+        ) from error
+
+
+@contextmanager
+def _root_logger_untouched() -> Iterator[None]:
+    """wordllama calls `logging.basicConfig(level=INFO)` at import; a handler in place makes that a no-op."""
+    guard = logging.NullHandler()
+    logging.getLogger().addHandler(guard)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(guard)
+
+
+def _load_wordllama() -> Encode:
+    with _root_logger_untouched():
+        import wordllama
+    # Its loader looks in a wrong place for the tokenizer that its own wheel carries, unless told.
+    folder = Path(wordllama.__file__).parent
+    try:
+        model = wordllama.WordLlama.load("l2_supercat", cache_dir=folder, dim=256, disable_download=True)
+    except (OSError, ValueError) as error:
+        raise ModelUnavailable(f"cannot load wordllama's vectors: {error}; install wordllama anew") from error
+
+    def encode(texts: list[str]) -> Vectors:
+        return model.embed(texts, norm=False)
+
+    return encode
+
+
+def _load_minilm() -> Encode:
+    import httpx
+    from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
+
+    try:
+        model = ONNXMiniLM_L6_V2()
+        model(["probe"])
+    except (httpx.HTTPError, OSError, ValueError, tarfile.TarError) as error:
+        raise ModelUnavailable(
+            f"cannot get Chroma's MiniLM model ({type(error).__name__}: {error}); it is downloaded once to"
+            f" {ONNXMiniLM_L6_V2.DOWNLOAD_PATH}: connect and repeat, or use the embedder wordllama"
+        ) from error
+
+    def encode(texts: list[str]) -> Vectors:
+        return model(texts)
+
+    return encode
+
+
+WORDLLAMA = EmbeddingModel("wordllama-l2-supercat-256", _load_wordllama, 256, 64)
+MINILM = EmbeddingModel("chroma-minilm", _load_minilm, 384, 32)

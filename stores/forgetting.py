@@ -1,0 +1,146 @@
+"""Hard delete: what else holds an entry's words, and leaving none of them in any table."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from memcycle.core.entry import Entry
+from memcycle.core.language.tokens import content_stems
+from memcycle.core.scope import Scope
+from memcycle.stores import lexical
+from memcycle.stores.ledger import (
+    conflicts,
+    entries,
+    entry_writes,
+    events,
+    links,
+    meta,
+    outbox,
+    tombstones,
+    turns,
+)
+from memcycle.stores.ledger.entries import StoredEntry
+from memcycle.stores.ledger.erase import erase_scope
+from memcycle.stores.writer import WINDOW, Writer
+
+
+def holders(conn: sqlite3.Connection, entry: Entry) -> list[StoredEntry]:
+    """What else holds the words of an entry, of any status, in conversation order.
+
+    These are the turns it rests on; facts of those turns that share a word with it other than names and
+    function words (all of them, where the entry is a turn itself); and the episodes over those turns.
+    """
+    related = entries.by_turns(conn, entry.scope, entry.turns)
+    names = {one.speaker for one in (stored.entry for stored in related) if one.speaker}
+    words = _words(entry.text, names | set(entry.persons))
+    return [
+        one
+        for one in related
+        if one.entry.id != entry.id
+        and (
+            one.entry.granularity != "fact"
+            or entry.granularity == "raw"
+            or _shares(one.entry.text, words, entry.text)
+        )
+    ]
+
+
+def doomed(conn: sqlite3.Connection, scope: Scope, entry_id: str, *, only: bool) -> list[StoredEntry]:
+    """What forgetting an entry removes: it, and its holders unless `only`. Nothing for an unknown id."""
+    stored = entries.one(conn, scope, entry_id)
+    if stored is None:
+        return []
+    return [stored] if only else [stored, *holders(conn, stored.entry)]
+
+
+def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
+    """Removes entries for good, with all that the ledger keeps of them, and leaves tombstones.
+
+    A turn goes with its raw entry. Entries that were replaced by a removed one and not by another stay out of
+    recall: forgetting what replaced a fact does not make the old fact true again.
+    """
+    conn = writer.conn
+    ids = {one.entry.id for one in chosen}
+    said = [turn for one in chosen if one.entry.granularity == "raw" for turn in one.entry.turns]
+    gone = turns.by_ids(conn, scope, said)
+    tombstones.put_turns(
+        conn,
+        scope,
+        [*turns.identities(conn, scope, said), *(turns.identity_of(turn) for turn in gone.values())],
+    )
+    tombstones.put_texts(conn, scope, [one.entry.text for one in chosen if one.entry.granularity != "raw"])
+    _mend_chains(writer, scope, chosen, ids)
+    _drop_quotes(writer, scope, said, ids)
+    events.erase(conn, scope, ids)
+    links.erase(conn, scope, ids)
+    conflicts.erase(conn, scope, ids)
+    lexical.remove(conn, [one.row for one in chosen])
+    entry_writes.delete(conn, [one.row for one in chosen])
+    turns.delete(conn, scope, said)
+    outbox.put(conn, [(scope, entry_id) for entry_id in ids])
+    for turn in gone.values():
+        writer.reindex(_raw_after(conn, scope, turn.session, turn.position))
+    meta.owe_scrub(conn, [scope.base])
+
+
+def forget_scope(conn: sqlite3.Connection, scope: Scope) -> int:
+    """Removes everything of a base scope, tombstones too: who is erased is unknown, and may come anew.
+
+    Returns:
+        How many entries were removed.
+    """
+    rows = erase_scope(conn, scope)
+    lexical.remove(conn, rows)
+    meta.owe_scrub(conn, [scope])
+    return len(rows)
+
+
+def _words(text: str, names: Iterable[str]) -> set[str]:
+    return set(content_stems(text)) - {stem for name in names for stem in content_stems(name)}
+
+
+def _shares(text: str, words: set[str], whole: str) -> bool:
+    return bool(words & set(content_stems(text))) or (not words and text == whole)
+
+
+def _mend_chains(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry], ids: set[str]) -> None:
+    """Ties what a removed entry had replaced to what replaced the removed one."""
+    by_id = {one.entry.id: one.entry for one in chosen}
+    around = {near for one in ids for near in links.neighbours(writer.conn, scope, one, "supersedes")} - ids
+    heirs: dict[str, list[str]] = {}
+    kept = entries.by_ids(writer.conn, scope, around)
+    for survivor in kept.values():
+        heir = survivor.entry.superseded_by
+        if heir not in ids:
+            continue
+        seen: set[str] = set()
+        while heir in ids and heir not in seen:
+            seen.add(heir)
+            heir = by_id[heir].superseded_by
+        if heir is None or heir in ids:
+            writer.change(survivor, status="forgotten", superseded_by=None)
+        else:
+            writer.change(survivor, superseded_by=heir)
+            heirs.setdefault(heir, []).append(survivor.entry.id)
+            links.put(writer.conn, scope, heir, "supersedes", survivor.entry.id)
+    for successor in entries.by_ids(writer.conn, scope, around | heirs.keys()).values():
+        earlier = [one for one in successor.entry.supersedes if one not in ids]
+        united = tuple(dict.fromkeys((*earlier, *heirs.get(successor.entry.id, ()))))
+        if united != successor.entry.supersedes:
+            writer.change(successor, supersedes=united)
+
+
+def _drop_quotes(writer: Writer, scope: Scope, said: Sequence[str], ids: set[str]) -> None:
+    """Other facts of the removed turns stay, but not the words of the turn that they quote."""
+    for one in entries.by_turns(writer.conn, scope, said):
+        if one.entry.id not in ids and one.entry.quote:
+            writer.change(one, quote=None)
+
+
+def _raw_after(conn: sqlite3.Connection, scope: Scope, session: str, position: int) -> list[StoredEntry]:
+    """Active raw entries whose lexical window reached a turn that is gone.
+
+    The window counts turns, not places: as many turns as it is wide may have seen the gone one.
+    """
+    later = turns.of_session(conn, scope, session, after=position)[:WINDOW]
+    found = entries.by_turns(conn, scope, [turn.id for turn in later], "raw")
+    return [one for one in found if one.entry.status == "active"]

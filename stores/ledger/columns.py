@@ -1,0 +1,82 @@
+"""How core's values stand in SQLite columns: times as ISO text in UTC, lists as JSON, vectors as float32."""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memcycle.core.entry import Entry, same_text
+from memcycle.core.scope import Scope
+
+Vector = npt.NDArray[np.float32]
+
+LISTS = (
+    "turns", "related_turns", "entities", "persons", "locations", "topics", "keywords", "supersedes",
+    "metadata",
+)  # fmt: skip
+TIMES = ("event_time", "valid_from", "valid_until", "observed_at", "recorded_at", "expires_at")
+PLAIN = (
+    "id", "granularity", "kind", "text", "title", "pattern", "speaker", "role", "quote", "event_precision",
+    "importance", "confidence", "reinforcement", "access_count", "status", "superseded_by", "embedder",
+    "actor", "prompt", "model", "pipeline",
+)  # fmt: skip
+
+
+def to_time(value: datetime | None) -> str | None:
+    """A time as text that sorts as it lies in time."""
+    return value.astimezone(UTC).isoformat() if value is not None else None
+
+
+def to_json(value: Any) -> str:
+    """A list or an object as JSON text."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def digest(*parts: object) -> str:
+    """A hash of a JSON array of parts: for comparing texts without keeping them."""
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=20).hexdigest()
+
+
+def same_hash(text: str) -> str:
+    """What texts that count as exact duplicates share."""
+    return digest(same_text(text))
+
+
+def to_vector(blob: bytes | None) -> Vector | None:
+    """A stored vector, shape (dim,), None where there is none."""
+    return np.frombuffer(blob, dtype=np.float32) if blob is not None else None
+
+
+def to_blob(vector: Vector | None) -> bytes | None:
+    """A vector as bytes; None for a missing or a zero one, which has no direction to compare."""
+    return vector.astype(np.float32).tobytes() if vector is not None and vector.any() else None
+
+
+def entry_columns(entry: Entry) -> dict[str, Any]:
+    """An entry as column values, without row, position and vector."""
+    values: dict[str, Any] = {name: getattr(entry, name) for name in PLAIN}
+    values.update({name: to_json(getattr(entry, name)) for name in LISTS})
+    values.update({name: to_time(getattr(entry, name)) for name in TIMES})
+    scope = entry.scope
+    values.update(scope_key=scope.key, user=scope.user, workspace=scope.workspace, session=scope.session)
+    values["same"] = same_hash(entry.text)
+    return values
+
+
+def to_entry(row: sqlite3.Row) -> Entry:
+    """The entry a row of the table `entries` holds."""
+    values: dict[str, Any] = {name: row[name] for name in PLAIN}
+    values.update({name: json.loads(row[name]) for name in LISTS})
+    values.update({name: row[name] for name in TIMES})
+    values["scope"] = Scope(user=row["user"], workspace=row["workspace"], session=row["session"])
+    return Entry.model_validate(values)
+
+
+def json_list(values: Iterable[str] | Iterable[int]) -> str:
+    """A parameter for `IN (SELECT value FROM json_each(?))`: any number of values, no SQL text made."""
+    return to_json(list(values))

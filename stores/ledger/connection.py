@@ -1,0 +1,191 @@
+"""Opens the ledger's SQLite file and hands out its connections: many readers, one writer."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from memcycle.core.clock import World
+from memcycle.core.errors import StoreBusy, StoreError
+from memcycle.core.scope import Scope
+from memcycle.stores.ledger import schema
+from memcycle.stores.ledger.scope_locks import ScopeLocks
+
+BUSY_SECONDS = 30.0
+"""How long a write waits for another one. Single writes take milliseconds, a rebuild seconds."""
+
+
+class Ledger:
+    """The system of record of one home. Thread-safe; several processes may hold it open at once.
+
+    Attributes:
+        path: The SQLite file.
+        world: Clock and ids.
+        read_only: Whether `write` is refused.
+    """
+
+    def __init__(self, path: Path, world: World, *, read_only: bool = False) -> None:
+        self.path, self.world, self.read_only = path, world, read_only
+        self._locks = ScopeLocks(path.parent / "locks", BUSY_SECONDS)
+        self._guard = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: Path, world: World, *, read_only: bool = False) -> "Ledger":
+        """Opens the file; creates it and its folder when absent, unless `read_only`.
+
+        Raises:
+            StoreError: no ledger to read, a folder that cannot be written, a damaged file, a file of
+                another program or of a newer version.
+        """
+        ledger = cls(path, world, read_only=read_only)
+        if read_only:
+            ledger._check_readable()
+        else:
+            ledger._create()
+        return ledger
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view of the ledger, beside any writer. Do not keep it open across waits."""
+        with self._explained(), self._connection() as conn:
+            conn.execute("BEGIN")
+            try:
+                yield conn
+            finally:
+                conn.rollback()
+
+    @contextmanager
+    def write(self, scope: Scope | None = None) -> Iterator[sqlite3.Connection]:
+        """One transaction, committed at the end, rolled back on any exception. Do not nest.
+
+        Holds the lock of the base scope, between threads and processes; without a scope only the
+        database's own write lock (which excludes every other writer too).
+
+        Raises:
+            StoreBusy: another write did not end in time.
+            StoreError: the ledger is read-only, or its disk or file is in trouble.
+        """
+        if self.read_only:
+            raise StoreError(f"{self.path.parent} is open for reading only")
+        with self._locks.hold(scope), self._explained(), self._connection() as conn:
+            conn.execute("BEGIN IMMEDIATE")
+            try:
+                yield conn
+            except BaseException:
+                conn.rollback()
+                raise
+            conn.commit()
+
+    def compact(self) -> None:
+        """Rewrites the file without its free pages, where deleted text may lie. `checkpoint` must follow."""
+        with self._explained(), self._connection() as conn:
+            conn.execute("VACUUM")
+
+    def checkpoint(self) -> bool:
+        """Brings the write-ahead log into the file and empties it.
+
+        Returns:
+            False when a reader kept it from being emptied: call again later.
+        """
+        with self._explained(), self._connection() as conn:
+            return not conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+
+    def close(self) -> None:
+        """Closes all connections; those in use close when they are given back. Idempotent."""
+        with self._guard:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for conn in idle:
+            conn.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with self._guard:
+            if self._closed:
+                raise StoreError(f"the memory at {self.path.parent} is closed")
+            conn = self._idle.pop() if self._idle else None
+        conn = conn or self._connect()
+        try:
+            yield conn
+        finally:
+            with self._guard:
+                keep = not self._closed
+                if keep:
+                    self._idle.append(conn)
+            if not keep:
+                conn.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        mode = "ro" if self.read_only else "rwc"
+        # A connection moves between threads through the pool, one user at a time.
+        conn = sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            conn.row_factory = sqlite3.Row
+            conn.execute("PRAGMA foreign_keys = ON")
+            if not self.read_only:
+                conn.execute("PRAGMA journal_mode = WAL")
+                conn.execute("PRAGMA synchronous = NORMAL")
+                conn.execute("PRAGMA secure_delete = ON")
+        except BaseException:
+            conn.close()
+            raise
+        return conn
+
+    def _create(self) -> None:
+        home = self.path.parent
+        try:
+            # What people said is theirs alone to read.
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (home / "locks").mkdir(exist_ok=True)
+            # Switching to WAL and migrating do not wait for each other by themselves.
+            lock = FileLock(home / "locks" / "open.lock", timeout=BUSY_SECONDS)
+            with lock, self._explained(), self._connection() as conn:
+                schema.check_known(conn, self.path)
+                schema.migrate(conn)
+        except Timeout as error:
+            raise StoreBusy(f"another process has been opening {home} for {BUSY_SECONDS:.0f} s") from error
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise StoreError(f"cannot use {home} as memory home: {reason}; choose another one") from error
+
+    def _check_readable(self) -> None:
+        if not self.path.is_file():
+            raise StoreError(
+                f"no memory at {self.path.parent}; run `memcycle ingest` or `memcycle demo` first"
+            )
+        with self._explained(), self._connection() as conn:
+            schema.check_known(conn, self.path)
+            if schema.version_of(conn) < schema.VERSION:
+                raise StoreError(
+                    f"{self.path} is of an older schema version; `memcycle doctor` brings it up to date"
+                )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """SQLite's own failures in words for a person; mistakes of ours pass unchanged."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+                raise
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise StoreBusy(f"{self.path} is being written by another process; try again") from error
+            raise StoreError(f"cannot use {self.path}: {error}; check disk space and permissions") from error
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:
+                raise
+            raise StoreError(
+                f"{self.path} is damaged or no ledger ({error}); restore it from a copy, or import an export"
+                " into a new home"
+            ) from error

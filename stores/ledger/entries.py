@@ -1,0 +1,174 @@
+"""Table `entries`, read: entries with their rows and vectors, always inside one base scope."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from memcycle.core.entry import Entry, Granularity, Kind, Status
+from memcycle.core.scope import Scope
+from memcycle.stores.ledger.columns import Vector, json_list, same_hash, to_entry, to_vector
+
+
+class StoredEntry(NamedTuple):
+    """An entry with its integer key and its vector; None where the embedder gave none."""
+
+    row: int
+    entry: Entry
+    vector: Vector | None
+
+
+class Listing(NamedTuple):
+    """Which entries of a scope to list; None does not narrow. A scope's session narrows to that session."""
+
+    granularity: Granularity | None = None
+    kind: Kind | None = None
+    statuses: tuple[Status, ...] = ("active", "staged")
+
+
+def _stored(rows: Iterable[sqlite3.Row]) -> list[StoredEntry]:
+    return [StoredEntry(row["row"], to_entry(row), to_vector(row["vector"])) for row in rows]
+
+
+def by_rows(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, StoredEntry]:
+    """Entries by integer key. Unknown keys are left out; the caller has made sure of the scope."""
+    found = conn.execute(
+        "SELECT * FROM entries WHERE row IN (SELECT value FROM json_each(?))", (json_list(map(int, rows)),)
+    )
+    return {stored.row: stored for stored in _stored(found)}
+
+
+def by_ids(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, StoredEntry]:
+    """Entries by id, of any status; ids unknown in this base scope are left out."""
+    found = conn.execute(
+        "SELECT * FROM entries WHERE id IN (SELECT value FROM json_each(?)) AND scope_key = ?",
+        (json_list(ids), scope.key),
+    )
+    return {stored.entry.id: stored for stored in _stored(found)}
+
+
+def one(conn: sqlite3.Connection, scope: Scope, entry_id: str) -> StoredEntry | None:
+    """The entry with this id in this base scope, of any status."""
+    return by_ids(conn, scope, [entry_id]).get(entry_id)
+
+
+def staged(conn: sqlite3.Connection, scope: Scope) -> list[StoredEntry]:
+    """The staged entries of the scope's session, of all sessions without one; in conversation order."""
+    found = conn.execute(
+        "SELECT * FROM entries WHERE scope_key = ? AND status = 'staged' AND session = coalesce(?, session)"
+        " ORDER BY session, position, granularity, id",
+        (scope.key, scope.session),
+    )
+    return _stored(found)
+
+
+def by_turns(
+    conn: sqlite3.Connection, scope: Scope, turns: Iterable[str], granularity: Granularity | None = None
+) -> list[StoredEntry]:
+    """Entries of any status that rest on any of the turns; in conversation order."""
+    found = conn.execute(
+        "SELECT * FROM entries WHERE row IN ("
+        "  SELECT row FROM sources WHERE scope_key = ? AND turn IN (SELECT value FROM json_each(?)))"
+        " AND granularity = coalesce(?, granularity) ORDER BY session, position, granularity, id",
+        (scope.key, json_list(turns), granularity),
+    )
+    return _stored(found)
+
+
+def same(conn: sqlite3.Connection, scope: Scope, granularity: Granularity, text: str) -> list[StoredEntry]:
+    """Recallable entries of the base scope whose text counts as the same; the first written first."""
+    found = conn.execute(
+        "SELECT * FROM entries WHERE scope_key = ? AND same = ? AND granularity = ?"
+        " AND status IN ('active', 'staged') ORDER BY row",
+        (scope.key, same_hash(text), granularity),
+    )
+    return _stored(found)
+
+
+def ids_of(conn: sqlite3.Connection, scope: Scope, listing: Listing) -> list[str]:
+    """Ids in an order that does not depend on when they were written: session, turn, granularity, id."""
+    found = conn.execute(
+        "SELECT id FROM entries WHERE scope_key = ? AND session = coalesce(?, session)"
+        " AND granularity = coalesce(?, granularity) AND kind = coalesce(?, kind)"
+        " AND status IN (SELECT value FROM json_each(?))"
+        " ORDER BY session, position, CASE granularity WHEN 'raw' THEN 0 WHEN 'fact' THEN 1 ELSE 2 END, id",
+        (scope.key, scope.session, listing.granularity, listing.kind, json_list(listing.statuses)),
+    )
+    return [row["id"] for row in found]
+
+
+def counts(conn: sqlite3.Connection, scope: Scope, listing: Listing) -> dict[Granularity, int]:
+    """How many entries `ids_of` would list, by granularity."""
+    found = conn.execute(
+        "SELECT granularity, count(*) AS n FROM entries"
+        " WHERE scope_key = ? AND session = coalesce(?, session)"
+        " AND granularity = coalesce(?, granularity) AND kind = coalesce(?, kind)"
+        " AND status IN (SELECT value FROM json_each(?)) GROUP BY granularity",
+        (scope.key, scope.session, listing.granularity, listing.kind, json_list(listing.statuses)),
+    )
+    return {row["granularity"]: row["n"] for row in found}
+
+
+def in_order(found: dict[str, StoredEntry], ids: Sequence[str]) -> list[StoredEntry]:
+    """Found entries in the order of ids, once each; missing ones left out."""
+    return [found[entry_id] for entry_id in dict.fromkeys(ids) if entry_id in found]
+
+
+def page(conn: sqlite3.Connection, after: int, size: int, *, active_only: bool = True) -> list[StoredEntry]:
+    """The next entries of the whole home by integer key, for rebuilding what is derived from them."""
+    found = conn.execute(
+        "SELECT * FROM entries WHERE row > ? AND (status = 'active' OR NOT ?) ORDER BY row LIMIT ?",
+        (after, active_only, size),
+    )
+    return _stored(found)
+
+
+def anywhere(conn: sqlite3.Connection, ids: Iterable[str]) -> dict[str, StoredEntry]:
+    """Entries of any scope by id, for keeping derived indexes in step; never for a caller's own ids."""
+    found = conn.execute(
+        "SELECT * FROM entries WHERE id IN (SELECT value FROM json_each(?))", (json_list(ids),)
+    )
+    return {stored.entry.id: stored for stored in _stored(found)}
+
+
+def indexed_ids(conn: sqlite3.Connection, embedder: str) -> set[str]:
+    """Ids of all entries of the home that the vector index shall hold."""
+    found = conn.execute(
+        "SELECT id FROM entries WHERE status = 'active' AND vector IS NOT NULL AND embedder = ?", (embedder,)
+    )
+    return {row["id"] for row in found}
+
+
+def without_vector(conn: sqlite3.Connection, after: int, size: int) -> list[StoredEntry]:
+    """The next recallable entries of the home, by integer key, that were not embedded yet."""
+    found = conn.execute(
+        "SELECT * FROM entries WHERE row > ? AND embedder IS NULL AND status IN ('active', 'staged')"
+        " ORDER BY row LIMIT ?",
+        (after, size),
+    )
+    return _stored(found)
+
+
+def totals(conn: sqlite3.Connection) -> dict[str, int]:
+    """Entries of the whole home: by status, and the recallable ones `without_vector`."""
+    found = conn.execute("SELECT status, count(*) AS n FROM entries GROUP BY status")
+    counted = {row["status"]: row["n"] for row in found}
+    bare = conn.execute(
+        "SELECT count(*) FROM entries WHERE embedder IS NULL AND status IN ('active', 'staged')"
+    ).fetchone()[0]
+    return {status: counted.get(status, 0) for status in ("active", "staged", "superseded", "forgotten")} | {
+        "without_vector": int(bare)
+    }
+
+
+def beginning(conn: sqlite3.Connection, scope: Scope, prefix: str) -> list[StoredEntry]:
+    """Entries of the base scope, of any status, whose id begins so; in order of id."""
+    found = conn.execute(
+        "SELECT * FROM entries WHERE scope_key = ? AND substr(id, 1, ?) = ? ORDER BY id",
+        (scope.key, len(prefix), prefix),
+    )
+    return _stored(found)
+
+
+def users(conn: sqlite3.Connection) -> list[str]:
+    """Every user of the home who has entries."""
+    return [row["user"] for row in conn.execute("SELECT DISTINCT user FROM entries ORDER BY user")]

@@ -1,0 +1,133 @@
+"""Table `events`: the append-only log of what was done to entries, by whom and why.
+
+Events of one change (a successor and its predecessor, say) share a `change` id: it can be undone whole.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from memcycle.core.clock import World
+from memcycle.core.edit import Action, Event
+from memcycle.core.entry import Entry
+from memcycle.core.scope import Scope
+from memcycle.stores.ledger.columns import json_list, to_json, to_time
+
+_STATE = {
+    "id",
+    "text",
+    "title",
+    "status",
+    "turns",
+    "supersedes",
+    "superseded_by",
+    "valid_until",
+    "event_time",
+}
+
+
+class Change(NamedTuple):
+    """One line of the log in the making."""
+
+    entry: Entry
+    action: Action
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class Logged(NamedTuple):
+    """A line of the log with the id of the change it belongs to."""
+
+    change: str
+    event: Event
+
+
+def state_of(entry: Entry) -> dict[str, Any]:
+    """What the log keeps of an entry: text and what can change. Plain JSON data."""
+    return entry.model_dump(mode="json", include=_STATE)
+
+
+def record(
+    conn: sqlite3.Connection,
+    world: World,
+    changes: Sequence[Change],
+    *,
+    actor: str,
+    why: str = "",
+    undoes: str | None = None,
+) -> None:
+    """Writes the lines of one change. `undoes` is the id of the change it takes back."""
+    change, at = world.new_id(), to_time(world.now())
+    conn.executemany(
+        "INSERT INTO events (id, change, undoes, at, scope_key, entry, action, actor, before, after, why)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                world.new_id(), change, undoes, at, entry.scope.key, entry.id, action, actor,
+                None if before is None else to_json(before), None if after is None else to_json(after), why,
+            )
+            for entry, action, before, after in changes
+        ],
+    )  # fmt: skip
+
+
+def of_entries(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> list[Event]:
+    """The lines about any of the entries, oldest first."""
+    found = conn.execute(
+        "SELECT * FROM events WHERE scope_key = ? AND entry IN (SELECT value FROM json_each(?)) ORDER BY seq",
+        (scope.key, json_list(ids)),
+    )
+    return [_event(row) for row in found]
+
+
+def last_undoable(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> Logged | None:
+    """The last replacement or deletion of any of the entries that was not taken back yet."""
+    row = conn.execute(
+        "SELECT * FROM events WHERE scope_key = :scope AND entry IN (SELECT value FROM json_each(:ids))"
+        " AND action IN ('supersede', 'delete', 'expire') AND change NOT IN ("
+        "  SELECT undoes FROM events WHERE scope_key = :scope AND undoes IS NOT NULL)"
+        " ORDER BY seq DESC LIMIT 1",
+        {"scope": scope.key, "ids": json_list(ids)},
+    ).fetchone()
+    return Logged(row["change"], _event(row)) if row else None
+
+
+def of_change(conn: sqlite3.Connection, scope: Scope, change: str) -> list[Event]:
+    """The lines of one change."""
+    found = conn.execute(
+        "SELECT * FROM events WHERE scope_key = ? AND change = ? ORDER BY seq", (scope.key, change)
+    )
+    return [_event(row) for row in found]
+
+
+def erase(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:
+    """Removes the lines about entries, and what other lines of the same changes say of them."""
+    keys = {"scope": scope.key, "ids": json_list(ids)}
+    conn.execute(
+        "UPDATE events SET why = '' WHERE scope_key = :scope AND change IN (SELECT change FROM events"
+        " WHERE scope_key = :scope AND entry IN (SELECT value FROM json_each(:ids)))",
+        keys,
+    )
+    conn.execute(
+        "UPDATE events SET before = NULL WHERE scope_key = :scope"
+        " AND json_extract(before, '$.id') IN (SELECT value FROM json_each(:ids))",
+        keys,
+    )
+    conn.execute(
+        "DELETE FROM events WHERE scope_key = :scope AND entry IN (SELECT value FROM json_each(:ids))", keys
+    )
+
+
+def _event(row: sqlite3.Row) -> Event:
+    return Event(
+        id=row["id"],
+        at=datetime.fromisoformat(row["at"]),
+        entry_id=row["entry"],
+        action=row["action"],
+        actor=row["actor"],
+        before=None if row["before"] is None else json.loads(row["before"]),
+        after=None if row["after"] is None else json.loads(row["after"]),
+        why=row["why"],
+    )

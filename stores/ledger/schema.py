@@ -1,0 +1,149 @@
+"""The ledger's tables and their forward migrations."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from memcycle.core.errors import StoreError
+from memcycle.stores import lexical
+
+APPLICATION_ID = 0x6D656D63
+"""Marks the file as a memcycle ledger ("memc"), so that another program's database is never migrated."""
+
+# Times are ISO 8601 in UTC, lists and objects JSON. `scope_key` is `Scope.key` of the base scope.
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE sessions (
+    seq INTEGER PRIMARY KEY,
+    scope_key TEXT NOT NULL, user TEXT NOT NULL, workspace TEXT NOT NULL, session TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('open', 'committed')),
+    last_position INTEGER NOT NULL DEFAULT 0,
+    closed_position INTEGER NOT NULL DEFAULT 0,
+    touched_at TEXT NOT NULL,
+    UNIQUE (scope_key, session)
+);
+
+CREATE TABLE turns (
+    row INTEGER PRIMARY KEY,
+    scope_key TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL,
+    id TEXT NOT NULL, identity TEXT NOT NULL,
+    speaker TEXT NOT NULL, role TEXT NOT NULL, text TEXT NOT NULL, time TEXT NOT NULL, message_id TEXT,
+    state TEXT NOT NULL CHECK (state IN ('staged', 'unextracted', 'extracted', 'processed')),
+    UNIQUE (scope_key, id), UNIQUE (scope_key, identity), UNIQUE (scope_key, session, position)
+);
+
+CREATE TABLE entries (
+    row INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    scope_key TEXT NOT NULL, user TEXT NOT NULL, workspace TEXT NOT NULL, session TEXT NOT NULL,
+    position INTEGER NOT NULL, same TEXT NOT NULL,
+    granularity TEXT NOT NULL CHECK (granularity IN ('raw', 'fact', 'episode')),
+    kind TEXT NOT NULL, text TEXT NOT NULL, title TEXT, pattern TEXT, speaker TEXT, role TEXT,
+    turns TEXT NOT NULL, related_turns TEXT NOT NULL, quote TEXT,
+    event_time TEXT, event_precision TEXT, valid_from TEXT, valid_until TEXT,
+    observed_at TEXT, recorded_at TEXT,
+    entities TEXT NOT NULL, persons TEXT NOT NULL, locations TEXT NOT NULL, topics TEXT NOT NULL,
+    keywords TEXT NOT NULL,
+    importance REAL NOT NULL, confidence REAL NOT NULL, reinforcement REAL NOT NULL,
+    access_count INTEGER NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('staged', 'active', 'superseded', 'forgotten')),
+    supersedes TEXT NOT NULL, superseded_by TEXT,
+    embedder TEXT, vector BLOB,
+    actor TEXT NOT NULL, prompt TEXT, model TEXT, pipeline TEXT, expires_at TEXT, metadata TEXT NOT NULL
+);
+CREATE INDEX entries_order ON entries (scope_key, session, position, granularity, id);
+CREATE INDEX entries_same ON entries (scope_key, same);
+CREATE INDEX entries_staged ON entries (scope_key, session) WHERE status = 'staged';
+
+CREATE TABLE sources (
+    scope_key TEXT NOT NULL, turn TEXT NOT NULL,
+    row INTEGER NOT NULL REFERENCES entries (row) ON DELETE CASCADE,
+    PRIMARY KEY (scope_key, turn, row)
+) WITHOUT ROWID;
+CREATE INDEX sources_row ON sources (row);
+
+CREATE TABLE links (
+    scope_key TEXT NOT NULL, source TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('related', 'elaborates', 'contradicts', 'supersedes')),
+    target TEXT NOT NULL,
+    PRIMARY KEY (scope_key, source, kind, target)
+) WITHOUT ROWID;
+CREATE INDEX links_target ON links (scope_key, target, kind);
+
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL, change TEXT NOT NULL, undoes TEXT, at TEXT NOT NULL,
+    scope_key TEXT NOT NULL, entry TEXT NOT NULL, action TEXT NOT NULL, actor TEXT NOT NULL,
+    before TEXT, after TEXT, why TEXT NOT NULL
+);
+CREATE INDEX events_entry ON events (scope_key, entry);
+CREATE INDEX events_change ON events (scope_key, change);
+
+CREATE TABLE outbox (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, user TEXT NOT NULL, workspace TEXT NOT NULL, entry TEXT NOT NULL
+);
+
+CREATE TABLE conflicts (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, scope_key TEXT NOT NULL, a TEXT NOT NULL, b TEXT NOT NULL,
+    why TEXT NOT NULL
+);
+CREATE INDEX conflicts_scope ON conflicts (scope_key);
+
+CREATE TABLE tombstones (hash TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE scrubs (
+    user TEXT NOT NULL, workspace TEXT NOT NULL, PRIMARY KEY (user, workspace)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_TABLES + lexical.SCHEMA,)
+"""Step n brings a ledger from version n to n + 1. Never change one that was released; append."""
+
+VERSION = len(MIGRATIONS)
+
+
+def version_of(conn: sqlite3.Connection) -> int:
+    """The schema version of an open database; 0 before the first migration."""
+    return int(conn.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_known(conn: sqlite3.Connection, path: Path) -> None:
+    """Refuses what this program cannot read.
+
+    Raises:
+        StoreError: the file is of a newer version, or another program's database.
+    """
+    version = version_of(conn)
+    if version > VERSION:
+        raise StoreError(
+            f"{path} has schema version {version}, this memcycle knows {VERSION}: upgrade memcycle to open it"
+        )
+    owner = conn.execute("PRAGMA application_id").fetchone()[0]
+    if owner != APPLICATION_ID and conn.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise StoreError(f"{path} is a database of another program; choose another home")
+
+
+def migrate(conn: sqlite3.Connection) -> None:
+    """Brings the schema up to date, a transaction a step. The caller keeps other processes out."""
+    for step in range(version_of(conn), VERSION):
+        conn.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in _statements(MIGRATIONS[step]):
+                conn.execute(statement)
+            conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            conn.execute(f"PRAGMA user_version = {step + 1}")
+        except BaseException:
+            conn.rollback()
+            raise
+        conn.commit()
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Splits a script; `executescript` would commit in the middle of the migration."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -1,0 +1,162 @@
+"""Table `turns`: what was said, as it was said, each turn once, and how far its reading has come."""
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+from memcycle.core.errors import BadInput
+from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+from memcycle.stores.ledger.columns import digest, json_list, to_time
+
+TurnState = Literal["staged", "unextracted", "extracted", "processed"]
+TURN_STATES: tuple[TurnState, ...] = get_args(TurnState)
+
+
+def identity_of(turn: Turn) -> str:
+    """What makes two messages the same one: their source's id, else place, speaker and words.
+
+    A source's id counts within its session, since many sources number each session from one. Hashed, so that
+    a tombstone can keep it.
+    """
+    if turn.message_id is not None:
+        return digest("message", turn.session, turn.message_id)
+    return digest("said", turn.session, turn.position, turn.speaker, turn.text)
+
+
+def _turn(row: sqlite3.Row) -> Turn:
+    return Turn(
+        id=row["id"],
+        session=row["session"],
+        position=row["position"],
+        speaker=row["speaker"],
+        role=row["role"],
+        text=row["text"],
+        time=row["time"],
+        message_id=row["message_id"],
+    )
+
+
+def insert(
+    conn: sqlite3.Connection, scope: Scope, turn: Turn, identity: str, state: TurnState = "staged"
+) -> None:
+    """Adds a turn; its id, its place and its identity must be free."""
+    conn.execute(
+        "INSERT INTO turns (scope_key, session, position, id, identity, speaker, role, text, time,"
+        " message_id, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            scope.key, turn.session, turn.position, turn.id, identity, turn.speaker, turn.role, turn.text,
+            to_time(turn.time), turn.message_id, state,
+        ),
+    )  # fmt: skip
+
+
+def known(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn | None:
+    """The stored turn that is this very message, whatever place it got.
+
+    A turn stored on another place than it asked for comes back under its new place when a caller hands in
+    what it was given, hence the second look by place and words.
+    """
+    row = conn.execute(
+        "SELECT * FROM turns WHERE scope_key = ? AND identity = ?", (scope.key, identity_of(turn))
+    ).fetchone()
+    if row is None:
+        row = conn.execute(
+            "SELECT * FROM turns WHERE scope_key = ? AND session = ? AND position = ? AND speaker = ?"
+            " AND text = ? AND message_id IS ?",
+            (scope.key, turn.session, turn.position, turn.speaker, turn.text, turn.message_id),
+        ).fetchone()
+    return _turn(row) if row else None
+
+
+def place_free(conn: sqlite3.Connection, scope: Scope, session: str, position: int) -> bool:
+    """Whether no turn stands at this position of the session."""
+    found = conn.execute(
+        "SELECT 1 FROM turns WHERE scope_key = ? AND session = ? AND position = ?",
+        (scope.key, session, position),
+    )
+    return found.fetchone() is None
+
+
+def id_free(conn: sqlite3.Connection, scope: Scope, turn: str) -> bool:
+    """Whether no turn of the base scope has this id."""
+    found = conn.execute("SELECT 1 FROM turns WHERE scope_key = ? AND id = ?", (scope.key, turn))
+    return found.fetchone() is None
+
+
+def by_ids(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, Turn]:
+    """Turns of the base scope by id; unknown ids are left out."""
+    found = conn.execute(
+        "SELECT * FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
+        (scope.key, json_list(ids)),
+    )
+    return {row["id"]: _turn(row) for row in found}
+
+
+def of_session(
+    conn: sqlite3.Connection,
+    scope: Scope,
+    session: str,
+    *,
+    last: int | None = None,
+    before: int | None = None,
+    after: int = 0,
+) -> list[Turn]:
+    """Turns of a session in order: the `last` of those between `after` and `before` (both exclusive)."""
+    found = conn.execute(
+        "SELECT * FROM turns WHERE scope_key = ? AND session = ? AND position > ?"
+        " AND (? IS NULL OR position < ?) ORDER BY position DESC LIMIT ?",
+        (scope.key, session, after, before, before, -1 if last is None else last),
+    )
+    return [_turn(row) for row in found][::-1]
+
+
+def unprocessed(conn: sqlite3.Connection, scope: Scope) -> list[Turn]:
+    """Turns not read to the end yet, of the scope's session or of all; as sessions began, then by place."""
+    found = conn.execute(
+        "SELECT turns.* FROM turns JOIN sessions USING (scope_key, session)"
+        " WHERE turns.scope_key = ? AND state <> 'processed' AND session = coalesce(?, session)"
+        " ORDER BY seq, position",
+        (scope.key, scope.session),
+    )
+    return [_turn(row) for row in found]
+
+
+def states(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, TurnState]:
+    """State by turn id; unknown ids are left out."""
+    found = conn.execute(
+        "SELECT id, state FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
+        (scope.key, json_list(ids)),
+    )
+    return {row["id"]: row["state"] for row in found}
+
+
+def mark(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str], state: str) -> None:
+    """Sets the state of turns; unknown ids are passed over.
+
+    Raises:
+        BadInput: no such state.
+    """
+    if state not in TURN_STATES:
+        raise BadInput(f"turn state {state!r} is none of {', '.join(TURN_STATES)}")
+    conn.execute(
+        "UPDATE turns SET state = ? WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
+        (state, scope.key, json_list(ids)),
+    )
+
+
+def identities(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> list[str]:
+    """Hashed identities of turns, for tombstones."""
+    found = conn.execute(
+        "SELECT identity FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
+        (scope.key, json_list(ids)),
+    )
+    return [row["identity"] for row in found]
+
+
+def delete(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:
+    """Removes turns for good."""
+    conn.execute(
+        "DELETE FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
+        (scope.key, json_list(ids)),
+    )

@@ -1,0 +1,216 @@
+"""The lexical view: FTS5 finds the candidates of one scope, BM25 is computed over that scope alone.
+
+FTS5's own bm25() mixes the statistics of all scopes and has fixed constants, which shifts scores and tells
+one user about another's texts (design section 4). So every row carries one hashed scope token that every
+MATCH requires, and document frequencies, counts and lengths come from rows of that scope and granularity.
+
+The rows are rebuildable from the ledger. They hold the active entries; an open session's staged entries
+are handed to `score` and take part in the same statistics.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from memcycle.core.entry import Granularity
+from memcycle.core.language.tokens import stems
+from memcycle.stores import bm25
+from memcycle.stores.bm25 import Documents, Ints, Scores, Stats
+
+# `lexical` finds rows: one term a token, since we split text ourselves and FTS5 only at spaces (punctuation
+# that our tokens may hold is made a token character). `lexical_words` has what scoring needs: reading words as
+# numbers is three times as fast as splitting the found texts again.
+SCHEMA = """
+CREATE VIRTUAL TABLE lexical USING fts5(
+    scope, own, dated, before, tokenize = "ascii tokenchars '+#@.-_%'", detail = column, columnsize = 0
+);
+CREATE TABLE lexical_words (
+    row INTEGER PRIMARY KEY, scope TEXT NOT NULL, speaker TEXT,
+    own INTEGER NOT NULL, dated INTEGER NOT NULL, before INTEGER NOT NULL, words BLOB NOT NULL
+);
+CREATE INDEX lexical_words_scope ON lexical_words (scope, speaker, own, dated, before);
+"""
+
+_FIND = """
+SELECT w.row, w.own, w.dated, w.before, w.words
+FROM lexical JOIN lexical_words AS w ON w.row = lexical.rowid WHERE lexical MATCH ?
+"""
+_STORED = np.dtype("<i8")
+_MONTHS = [
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+    "november", "december",
+]  # fmt: skip
+_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+
+
+@dataclass(frozen=True)
+class LexicalRow:
+    """What the lexical view knows of an entry.
+
+    Attributes:
+        row: The entry's integer key in the ledger.
+        scope_key: `Scope.key` of its base scope.
+        time: When it was said or happened, in the zone its date shall be read in.
+        before: Texts of the two turns before it in its session, raw entries only.
+    """
+
+    row: int
+    scope_key: str
+    granularity: Granularity
+    text: str
+    speaker: str | None = None
+    time: datetime | None = None
+    before: tuple[str, ...] = ()
+
+
+class _Stems(NamedTuple):
+    """Stems by field: own text; speaker and date; the turns before."""
+
+    own: list[str]
+    dated: list[str]
+    before: list[str]
+
+
+def _stems(row: LexicalRow) -> _Stems:
+    return _Stems(
+        own=stems(row.text),
+        dated=stems(row.speaker or "") + _date_stems(row.time),
+        before=[stem for text in row.before for stem in stems(text)],
+    )
+
+
+def _date_stems(time: datetime | None) -> list[str]:
+    if time is None:
+        return []
+    return stems(f"{_DAYS[time.weekday()]} {time.day} {_MONTHS[time.month - 1]} {time.year}")
+
+
+def _scope_token(scope_key: str, granularity: Granularity) -> str:
+    digest = blake2b(f"{granularity}\0{scope_key}".encode(errors="surrogatepass"), digest_size=16)
+    return "s" + digest.hexdigest()
+
+
+@lru_cache(maxsize=65_536)
+def _number(stem: str) -> int:
+    """A stem as 64 bits; stems of one store do not collide in practice."""
+    return int.from_bytes(blake2b(stem.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def _numbers(stems_of_text: Iterable[str]) -> Ints:
+    return np.array([_number(stem) for stem in stems_of_text], dtype=_STORED)
+
+
+def put(conn: sqlite3.Connection, rows: Sequence[LexicalRow]) -> None:
+    """Adds rows, or replaces those already there. Part of the caller's transaction."""
+    remove(conn, [row.row for row in rows])
+    for row in rows:
+        fields, scope = _stems(row), _scope_token(row.scope_key, row.granularity)
+        conn.execute(
+            "INSERT INTO lexical (rowid, scope, own, dated, before) VALUES (?, ?, ?, ?, ?)",
+            (row.row, scope, *map(" ".join, fields)),
+        )
+        conn.execute(
+            "INSERT INTO lexical_words (row, scope, speaker, own, dated, before, words)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (row.row, scope, row.speaker, *map(len, fields), _numbers(chain(*fields)).tobytes()),
+        )
+
+
+def remove(conn: sqlite3.Connection, row_ids: Iterable[int]) -> None:
+    """Takes rows out; unknown ones are ignored. Their words stay in FTS5 segments until `scrub`."""
+    keys = [(row,) for row in row_ids]
+    conn.executemany("DELETE FROM lexical WHERE rowid = ?", keys)
+    conn.executemany("DELETE FROM lexical_words WHERE row = ?", keys)
+
+
+def clear(conn: sqlite3.Connection) -> None:
+    """Takes all rows of all scopes out, before a rebuild."""
+    conn.execute("DELETE FROM lexical")
+    conn.execute("DELETE FROM lexical_words")
+
+
+def scrub(conn: sqlite3.Connection) -> None:
+    """Merges the index so that no removed word remains in it; a VACUUM must follow to clear free pages."""
+    conn.execute("INSERT INTO lexical (lexical) VALUES ('optimize')")
+
+
+def score(
+    conn: sqlite3.Connection,
+    scope_key: str,
+    granularity: Granularity,
+    queries: Sequence[Sequence[str]],
+    extra: Sequence[LexicalRow] = (),
+) -> list[Scores]:
+    """BM25 of every entry of a scope and granularity that holds a stem, for each query.
+
+    The words are read and counted once for all queries.
+
+    Args:
+        queries: Stems of each, from `stems` or `content_stems`; a repeated one counts once.
+        extra: Staged rows, not in the index, scored along in the same statistics.
+    """
+    scope = _scope_token(scope_key, granularity)
+    staged = _staged(extra)
+    found = _found(conn, scope, sorted({stem for query in queries for stem in query}), staged.rows)
+    documents = Documents(*(np.concatenate(pair) for pair in zip(found, staged, strict=True)))
+    stats = _stats(conn, scope).plus(staged)
+    return bm25.score(documents, stats, [_numbers(query) for query in queries])
+
+
+def _found(conn: sqlite3.Connection, scope: str, terms: Sequence[str], without: Ints) -> Documents:
+    """The active documents of a scope that hold any of the terms, without those rows."""
+    rows: list[tuple[int, int, int, int, bytes]] = []
+    if terms:
+        staged = set(without.tolist())
+        found = conn.execute(_FIND, (_match(scope, terms),))
+        rows = [tuple(row) for row in found if row[0] not in staged]
+    return Documents(
+        np.array([row[0] for row in rows], dtype=np.int64),
+        np.array([row[1:4] for row in rows], dtype=np.int64).reshape(-1, 3),
+        np.frombuffer(b"".join(row[4] for row in rows), dtype=_STORED),
+    )
+
+
+def _staged(rows: Sequence[LexicalRow]) -> Documents:
+    fields = [_stems(row) for row in rows]
+    return Documents(
+        np.array([row.row for row in rows], dtype=np.int64),
+        np.array([[len(field) for field in one] for one in fields], dtype=np.int64).reshape(-1, 3),
+        _numbers(chain.from_iterable(chain(*one) for one in fields)),
+    )
+
+
+def _match(scope: str, terms: Sequence[str]) -> str:
+    """The FTS5 query: the scope token, and any of the terms, each a quoted string."""
+    quoted = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
+    return f'scope : "{scope}" AND {{own dated before}} : ({quoted})'
+
+
+def _stats(conn: sqlite3.Connection, scope: str) -> Stats:
+    row = conn.execute(
+        "SELECT count(*), total(own + dated), total(own + before) FROM lexical_words WHERE scope = ?",
+        (scope,),
+    ).fetchone()
+    return Stats(*row)
+
+
+def population(
+    conn: sqlite3.Connection, scope_key: str, granularities: Iterable[Granularity]
+) -> dict[str | None, int]:
+    """How many active entries of a scope each speaker has; None: those without a speaker."""
+    counts: Counter[str | None] = Counter()
+    for granularity in granularities:
+        found = conn.execute(
+            "SELECT speaker, count(*) FROM lexical_words WHERE scope = ? GROUP BY speaker",
+            (_scope_token(scope_key, granularity),),
+        )
+        counts.update(dict(found.fetchall()))
+    return dict(counts)

@@ -1,0 +1,217 @@
+"""A memory as plain records: out in an order that depends on its content alone, in only as a whole."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+from pydantic import ValidationError
+
+from memcycle.core.entry import Entry, Status
+from memcycle.core.errors import BadInput
+from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+from memcycle.stores.applying import own_id
+from memcycle.stores.ledger import entries, events, links, sessions, tombstones, turns
+from memcycle.stores.ledger.columns import Vector
+from memcycle.stores.ledger.connection import Ledger
+from memcycle.stores.ledger.events import Change
+from memcycle.stores.writer import Writer
+
+ACTOR = "import"
+PAGE = 500
+RECALLABLE: tuple[Status, ...] = ("active", "staged")
+ALL_STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+class Record(NamedTuple):
+    """A validated entry with its number in the file, from 1."""
+
+    number: int
+    entry: Entry
+
+
+def export(ledger: Ledger, scope: Scope) -> Iterator[dict[str, Any]]:
+    """Every entry of the scope as JSON data with all fields, whatever its status; no vectors.
+
+    Read page by page: a slow consumer holds no view of the ledger open.
+    """
+    with ledger.read() as conn:
+        ids = entries.ids_of(conn, scope, entries.Listing(statuses=ALL_STATUSES))
+    for start in range(0, len(ids), PAGE):
+        part = ids[start : start + PAGE]
+        with ledger.read() as conn:
+            found = entries.by_ids(conn, scope, part)
+        for stored in entries.in_order(found, part):
+            yield stored.entry.model_dump(mode="json")
+
+
+def read_records(scope: Scope, rows: Iterable[Mapping[str, Any]]) -> list[Record]:
+    """Validates exported records and makes them the scope's own.
+
+    User and workspace become those of `scope`. An id that does not follow from the content under the new
+    scope is derived anew, and what refers to it follows.
+
+    Raises:
+        BadInput: names the first bad record and its field.
+    """
+    return _rehomed(
+        scope, [Record(number, _read(scope, number, row)) for number, row in enumerate(rows, start=1)]
+    )
+
+
+def insert_records(
+    writer: Writer,
+    scope: Scope,
+    records: Sequence[Record],
+    vectors: Mapping[str, Vector],
+    embedder: str | None,
+) -> int:
+    """Stores the records that are new. What is there already, or was forgotten, stays as it is.
+
+    Returns:
+        How many entries were inserted.
+
+    Raises:
+        BadInput: a superseded record whose successor is neither among the records nor in memory.
+    """
+    _check_successors(writer.conn, scope, records)
+    known = entries.by_ids(writer.conn, scope, [record.entry.id for record in records])
+    # The recallable ones first: what they turn out to be decides what their predecessors point at.
+    fresh = sorted(
+        {record.entry.id: record.entry for record in records if record.entry.id not in known}.values(),
+        key=lambda entry: entry.status not in RECALLABLE,
+    )
+    barred = {entry.id for entry in fresh if _is_forgotten(writer.conn, scope, entry)}
+    fresh = [entry for entry in fresh if entry.id not in barred]
+    _restore_sessions(writer, scope, fresh)
+    became: dict[str, str | None] = dict.fromkeys(barred)
+    inserted = []
+    for entry in fresh:
+        twin = writer.duplicate(entry) if entry.status in RECALLABLE else None
+        if twin is not None:
+            became[entry.id] = writer.merge(twin, entry, actor=ACTOR, why="it says the same").entry.id
+            continue
+        vector = vectors.get(entry.text)
+        kept = _pointing(entry, became).model_copy(update={"embedder": None if vector is None else embedder})
+        stored = writer.insert(kept, vector)
+        writer.record([Change(stored.entry, "import", None, events.state_of(stored.entry))], actor=ACTOR)
+        inserted.append(stored.entry)
+    _link(writer.conn, scope, inserted)
+    return len(inserted)
+
+
+def _read(scope: Scope, number: int, row: Mapping[str, Any]) -> Entry:
+    if not isinstance(row, Mapping):
+        raise BadInput(
+            f"record {number}: expected an object with the fields of an entry, got {type(row).__name__}"
+        )
+    try:
+        # As JSON, where lists stand for tuples and text for times; an id may be left to be derived.
+        entry = Entry.model_validate_json(json.dumps({"id": "", **row}))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise BadInput(f"record {number}, field {field or '(whole)'}: {first['msg']}") from error
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"record {number}: not plain JSON data ({error})") from error
+    if not entry.text.strip() and entry.granularity != "raw":
+        raise BadInput(f"record {number}, field text: is empty")
+    if entry.scope.session is None and scope.session is None:
+        raise BadInput(f"record {number}, field scope.session: every entry names the session it came from")
+    return entry
+
+
+def _rehomed(scope: Scope, records: Sequence[Record]) -> list[Record]:
+    """The records under the scope's user and workspace, with ids that follow from it."""
+    moved, new_ids = [], {}
+    for number, entry in records:
+        session = entry.scope.session or scope.session
+        here = entry.model_copy(update={"scope": scope.model_copy(update={"session": session})})
+        new_ids[entry.id] = own_id(here)
+        moved.append(Record(number, here.model_copy(update={"id": new_ids[entry.id]})))
+    return [Record(number, _pointing(entry, new_ids)) for number, entry in moved]
+
+
+def _pointing(entry: Entry, new_ids: Mapping[str, str | None]) -> Entry:
+    """The entry with its references renamed; one that was replaced by nothing stays out of recall."""
+    after = new_ids.get(entry.superseded_by, entry.superseded_by) if entry.superseded_by else None
+    before = [new_ids.get(one, one) for one in entry.supersedes]
+    lost = entry.status == "superseded" and after is None
+    return entry.model_copy(
+        update={
+            "superseded_by": after,
+            "supersedes": tuple(dict.fromkeys(one for one in before if one is not None)),
+            "status": "forgotten" if lost else entry.status,
+        }
+    )
+
+
+def _check_successors(conn: sqlite3.Connection, scope: Scope, records: Sequence[Record]) -> None:
+    here = {record.entry.id for record in records}
+    named = {one.entry.superseded_by for one in records if one.entry.superseded_by}
+    here |= entries.by_ids(conn, scope, named - here).keys()
+    for number, entry in records:
+        if entry.superseded_by is not None and entry.superseded_by not in here:
+            raise BadInput(
+                f"record {number}, field superseded_by: names no entry of the file or of this memory"
+            )
+
+
+def _is_forgotten(conn: sqlite3.Connection, scope: Scope, entry: Entry) -> bool:
+    if entry.granularity != "raw":
+        return tombstones.has_text(conn, scope, entry.text)
+    turn = _turn(entry)
+    return turn is not None and tombstones.has_turn(conn, scope, turns.identity_of(turn))
+
+
+def _turn(entry: Entry) -> Turn | None:
+    """The turn a raw entry was made of, as far as the entry tells."""
+    position, message_id = entry.metadata.get("position"), entry.metadata.get("message_id")
+    if not entry.turns or not isinstance(position, int) or position < 1 or entry.observed_at is None:
+        return None
+    return Turn(
+        id=entry.turns[0],
+        session=str(entry.scope.session),
+        position=position,
+        speaker=entry.speaker or "",
+        role=entry.role or "human",
+        text=entry.text,
+        time=entry.observed_at,
+        message_id=message_id if isinstance(message_id, str) else None,
+    )
+
+
+def _restore_sessions(writer: Writer, scope: Scope, fresh: Sequence[Entry]) -> None:
+    """Brings back sessions and turns, so that the same conversation is not taken in again."""
+    conn = writer.conn
+    waiting = {entry.scope.session for entry in fresh if entry.status == "staged"}
+    for session in sorted({str(entry.scope.session) for entry in fresh}):
+        new = not sessions.exists(conn, scope, session)
+        if new or session in waiting:
+            sessions.reopen(conn, scope, session, writer.now)
+        if new and session not in waiting:
+            sessions.commit(conn, scope, session, writer.now)
+    # A corrected turn has two raw entries: the one that replaced nothing holds what was said.
+    for entry in sorted(fresh, key=lambda one: bool(one.supersedes)):
+        turn = _turn(entry) if entry.granularity == "raw" else None
+        if turn is not None and _is_free(conn, scope, turn):
+            turns.insert(conn, scope, turn, turns.identity_of(turn), "processed")
+            sessions.advance(conn, scope, turn.session, turn.position)
+
+
+def _is_free(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
+    return (
+        turns.known(conn, scope, turn) is None
+        and turns.id_free(conn, scope, turn.id)
+        and turns.place_free(conn, scope, turn.session, turn.position)
+    )
+
+
+def _link(conn: sqlite3.Connection, scope: Scope, inserted: Sequence[Entry]) -> None:
+    pairs = {(entry.id, earlier) for entry in inserted for earlier in entry.supersedes}
+    pairs |= {(entry.superseded_by, entry.id) for entry in inserted if entry.superseded_by}
+    known = entries.by_ids(conn, scope, {one for pair in pairs for one in pair})
+    for successor, predecessor in sorted(pairs):
+        if successor in known and predecessor in known:
+            links.put(conn, scope, successor, "supersedes", predecessor)

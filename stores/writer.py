@@ -1,0 +1,163 @@
+"""A write in progress: entries together with everything that must change along with them.
+
+All changes to entries go through here, so that the lexical rows, the outbox and the log can never fall behind
+the entries: each follows from an entry's state before and after.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+from typing import Any
+
+from memcycle.core.clock import World
+from memcycle.core.entry import Entry, Status
+from memcycle.core.scope import Scope
+from memcycle.stores import lexical
+from memcycle.stores.ledger import entries, entry_writes, events, links, outbox, sessions, turns
+from memcycle.stores.ledger.columns import Vector
+from memcycle.stores.ledger.entries import StoredEntry
+from memcycle.stores.ledger.events import Change
+
+WINDOW = 2
+"""Turns before a raw entry that its lexical row knows."""
+
+
+def lexical_row(conn: sqlite3.Connection, stored: StoredEntry, zone: tzinfo) -> lexical.LexicalRow:
+    """What the lexical view shall know of an entry; dates as they read in `zone`."""
+    entry = stored.entry
+    time = entry.event_time or entry.observed_at
+    before: tuple[str, ...] = ()
+    if entry.granularity == "raw" and entry.turns:
+        time = entry.observed_at
+        turn = turns.by_ids(conn, entry.scope, entry.turns[:1]).get(entry.turns[0])
+        if turn is not None:
+            earlier = turns.of_session(conn, entry.scope, turn.session, last=WINDOW, before=turn.position)
+            before = tuple(other.text for other in earlier)
+    return lexical.LexicalRow(
+        row=stored.row,
+        scope_key=entry.scope.key,
+        granularity=entry.granularity,
+        text=entry.text,
+        speaker=entry.speaker,
+        time=time.astimezone(zone) if time else None,
+        before=before,
+    )
+
+
+class Writer:
+    """Changes entries inside one ledger transaction.
+
+    Attributes:
+        conn: The transaction.
+        world: Clock and ids. now: the time of this write, one for all its parts.
+    """
+
+    def __init__(self, conn: sqlite3.Connection, world: World, zone: tzinfo) -> None:
+        self.conn, self.world, self.now = conn, world, world.now()
+        self._zone = zone
+
+    def insert(self, entry: Entry, vector: Vector | None) -> StoredEntry:
+        """Adds a new entry, recorded now where it does not say otherwise."""
+        if entry.recorded_at is None:
+            entry = entry.model_copy(update={"recorded_at": self.now})
+        stored = entry_writes.insert(self.conn, entry, vector)
+        self._follow(None, stored)
+        return stored
+
+    def change(self, stored: StoredEntry, **changes: Any) -> StoredEntry:
+        """Changes the state of an entry (see `entry_writes.change`)."""
+        after = entry_writes.change(self.conn, stored, **changes)
+        self._follow(stored, after)
+        return after
+
+    def revive(
+        self, stored: StoredEntry, status: Status, vector: Vector | None, embedder: str | None
+    ) -> StoredEntry:
+        """Makes an entry that was replaced or forgotten valid again."""
+        if stored.vector is None and vector is not None and embedder is not None:
+            entry_writes.set_vectors(self.conn, [(stored.row, vector)], embedder)
+            stored = stored._replace(vector=vector)
+        return self.change(stored, status=status, superseded_by=None, valid_until=None)
+
+    def record(
+        self, changes: Sequence[Change], *, actor: str, why: str = "", undoes: str | None = None
+    ) -> None:
+        """Logs one change."""
+        events.record(self.conn, self.world, changes, actor=actor, why=why, undoes=undoes)
+
+    def status_for(self, scope: Scope) -> Status:
+        """Staged while the scope's session is open, else active."""
+        assert scope.session is not None  # noqa: S101 - entries carry their session
+        return "staged" if sessions.is_open(self.conn, scope, scope.session) else "active"
+
+    def duplicate(self, entry: Entry) -> StoredEntry | None:
+        """The recallable entry that says exactly this already, of the same occurrence.
+
+        The same words read as two different dates are two occurrences ("I went running today"), never one. A
+        raw turn is no duplicate of another: who said what when is what it is for.
+        """
+        if entry.granularity == "raw":
+            return None
+        alike = entries.same(self.conn, entry.scope, entry.granularity, entry.text)
+        return next(
+            (other for other in alike if other.entry.id != entry.id and _same_occurrence(other.entry, entry)),
+            None,
+        )
+
+    def merge(self, target: StoredEntry, source: Entry, *, actor: str, why: str) -> StoredEntry:
+        """Unites the source's turns into the target; no log line where that changes nothing."""
+        united = tuple(dict.fromkeys((*target.entry.turns, *source.turns)))
+        if united == target.entry.turns:
+            return target
+        after = self.change(target, turns=united)
+        before = events.state_of(target.entry)
+        self.record(
+            [Change(after.entry, "merge", before, events.state_of(after.entry))], actor=actor, why=why
+        )
+        return after
+
+    def supersede(
+        self, old: StoredEntry, new: StoredEntry, *, fresh: bool, actor: str, why: str
+    ) -> StoredEntry:
+        """Makes `new`, already stored, the successor of `old` and closes the old one's validity.
+
+        Args:
+            fresh: Whether this change brought `new` up; else it stays when the change is undone.
+        """
+        ended = new.entry.event_time or new.entry.observed_at or self.now
+        closed = self.change(old, status="superseded", superseded_by=new.entry.id, valid_until=ended)
+        successor = self.change(new, supersedes=tuple(dict.fromkeys((*new.entry.supersedes, old.entry.id))))
+        links.put(self.conn, old.entry.scope, new.entry.id, "supersedes", old.entry.id)
+        before = events.state_of(old.entry)
+        made = Change(successor.entry, "update", before, events.state_of(successor.entry))
+        if not fresh:
+            made = made._replace(action="merge", before=events.state_of(new.entry))
+        self.record(
+            [Change(closed.entry, "supersede", before, events.state_of(closed.entry)), made],
+            actor=actor,
+            why=why,
+        )
+        return successor
+
+    def reindex(self, stored: Sequence[StoredEntry]) -> None:
+        """Writes the lexical rows of active entries anew, since their surroundings changed."""
+        lexical.put(self.conn, [lexical_row(self.conn, one, self._zone) for one in stored])
+
+    def _follow(self, before: StoredEntry | None, after: StoredEntry) -> None:
+        was, now = before is not None and before.entry.status == "active", after.entry.status == "active"
+        if now and not was:
+            self.reindex([after])
+        if was and not now:
+            lexical.remove(self.conn, [after.row])
+        if now or was:
+            outbox.put(self.conn, [(after.entry.scope, after.entry.id)])
+
+
+def _occurrence(entry: Entry) -> datetime | None:
+    """When it happened, where the text itself says so; None where the time is only that of saying it."""
+    return entry.event_time if entry.event_time != entry.observed_at else None
+
+
+def _same_occurrence(one: Entry, other: Entry) -> bool:
+    times = {_occurrence(one), _occurrence(other)} - {None}
+    return len(times) < 2  # noqa: PLR2004 - two different readings

@@ -1,0 +1,145 @@
+"""Named models, all roles on them, and provider errors in one line."""
+
+import httpx
+import openai
+import pytest
+from langchain_core.language_models import FakeListChatModel
+from pydantic import SecretStr
+
+from memcycle.agents.models import explain_model_error, open_model
+from memcycle.agents.roles import OUTPUTS, Roles
+from memcycle.agents.runner import ModelRole
+from memcycle.core.errors import BadInput, ModelUnavailable
+from memcycle.prompts import PromptSet
+from tests.agents.conftest import chunk
+from tests.loopback import Reply
+
+URL = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_arguments_win_over_the_environment(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "env-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://env.test/v1")
+    from_env = open_model("openai:small")
+    assert (from_env.openai_api_base, from_env.openai_api_key) == ("http://env.test/v1", SecretStr("env-key"))
+    explicit = open_model(
+        "openai:small", base_url=URL, api_key="own", timeout=5, max_retries=0, temperature=0
+    )
+    assert (explicit.openai_api_base, explicit.openai_api_key) == (URL, SecretStr("own"))
+    assert (explicit.request_timeout, explicit.max_retries, explicit.temperature) == (5, 0, 0)
+
+
+def test_defaults(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_BASE", URL)
+    model = open_model("openai:org/some-model:7b", api_key=None)
+    assert (model.model_name, model.openai_api_base) == ("org/some-model:7b", URL)
+    assert (model.request_timeout, model.max_retries, model.temperature) == (60, 2, None)
+    assert model.openai_api_key is not None, "servers of one's own need none, but the client sends one"
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "says"),
+    [
+        ("openai:gpt", {}, "OPENAI_API_KEY"),
+        ("openai:gpt", {"api_key": ""}, "OPENAI_API_KEY"),
+        ("gpt-4o", {}, "openai:NAME"),
+        ("openai:", {}, "openai:NAME"),
+        ("other:model", {}, "'rules'"),
+        ("openai:gpt", {"base_url": "localhost:8000"}, "http://"),
+        ("openai:gpt", {"base_url": URL, "max_retries": "many"}, "arguments"),
+    ],
+)
+def test_models_that_cannot_be_opened_say_what_to_do(name, args, says):
+    with pytest.raises(ModelUnavailable, match=says) as refused:
+        open_model(name, **args)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_bad_argument_does_not_show_the_key():
+    with pytest.raises(ModelUnavailable) as refused:
+        open_model("openai:gpt", base_url=URL, api_key="sk-hidden", max_retries="many")
+    assert "sk-hidden" not in str(refused.value)
+
+
+def test_all_roles_share_one_model():
+    roles = Roles.from_model("openai:small", base_url=URL)
+    made = [getattr(roles, name) for name in roles.names()]
+    assert roles.names() == list(OUTPUTS) == PromptSet.shipped().roles()
+    assert all(isinstance(role, ModelRole) for role in made)
+    assert len({id(role.model) for role in made}) == 1
+    assert roles.model_name == "openai:small"
+
+
+def test_overrides_by_role():
+    own = FakeListChatModel(responses=["x"])
+    roles = Roles.from_model(
+        "openai:small",
+        overrides={"judge": "openai:large", "answerer": own, "retriever": "rules"},
+        base_url=URL,
+    )
+    assert roles.judge.model.model_name == "large"
+    assert roles.answerer.model is own
+    assert roles.by_rules("retriever")
+    assert roles.constructor.model.model_name == "small"
+
+
+def test_a_chat_model_object_is_taken_as_it_is():
+    own = FakeListChatModel(responses=["x"])
+    roles = Roles.from_model(own)
+    assert roles.constructor.model is own
+    assert roles.model_name == "FakeListChatModel"
+
+
+def test_rules_by_name_with_one_role_on_a_model():
+    roles = Roles.from_model("rules", overrides={"answerer": FakeListChatModel(responses=["x"])})
+    assert roles.model_name == "rules"
+    assert [name for name in roles.names() if not roles.by_rules(name)] == ["answerer"]
+
+
+def test_bad_overrides_and_types():
+    with pytest.raises(BadInput, match=r"'prober'.*answerer"):
+        Roles.from_model("rules", overrides={"prober": "rules"})
+    with pytest.raises(ModelUnavailable, match="int"):
+        Roles.from_model(7)
+
+
+def test_own_prompts():
+    prompts = PromptSet.shipped().overlay({"guide": "Look at $turns"})
+    roles = Roles.from_model("openai:small", prompts=prompts, base_url=URL)
+    assert roles.guide.prompt_version() == prompts.version("guide")
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (Reply(status=401, error="bad key"), "OPENAI_API_KEY"),
+        (Reply(status=403, error="no"), "does not allow"),
+        (Reply(status=404, error="no model"), "model name"),
+        (Reply(status=429, error="slow"), "rate limit"),
+        (Reply(status=500, error="boom"), "5xx"),
+        (Reply(status=400, error="image too large"), "image too large"),
+        (Reply(hang=30), "in time"),
+        (Reply(raw=b"<html>", content_type="text/html"), "base URL"),
+    ],
+)
+def test_provider_errors_in_one_line(server, reply, says):
+    server.script("constructor", reply)
+    roles = Roles.from_model("openai:small", base_url=server.url, max_retries=0, timeout=0.5)
+    with pytest.raises((openai.APIError, ModelUnavailable)) as raised:
+        roles.constructor.invoke(chunk("Hello."))
+    explained = explain_model_error(raised.value)
+    assert explained is not None
+    assert says in str(explained)
+    assert "\n" not in str(explained)
+
+
+def test_an_unreachable_server_in_one_line():
+    error = openai.APIConnectionError(request=httpx.Request("POST", "http://nowhere.test/v1"))
+    assert "nowhere.test cannot be reached" in str(explain_model_error(error))
+    assert explain_model_error(ValueError("x")) is None

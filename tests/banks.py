@@ -1,0 +1,96 @@
+"""Banks, turns and facts for tests of the stores."""
+
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from memcycle.core.clock import World
+from memcycle.core.edit import Edit
+from memcycle.core.entry import new_entry
+from memcycle.core.scope import Scope
+from memcycle.core.settings import Settings
+from memcycle.core.turn import Turn, turn_id
+from memcycle.stores.bank import Bank
+from tests.fakes import FakeEmbeddings
+
+START = datetime(2024, 3, 1, 9, tzinfo=UTC)
+SAID = datetime(2023, 5, 7, 12, tzinfo=UTC)
+ANN = Scope(user="ann", session="1")
+BOB = Scope(user="bob", session="1")
+
+
+def clock() -> World:
+    """Each look at the clock is a second later; ids count."""
+    ticks, ids = itertools.count(), itertools.count()
+    return World(
+        now=lambda: START + timedelta(seconds=next(ticks)),
+        new_id=lambda: f"id-{next(ids):06d}",
+        sleep=lambda seconds: None,
+    )
+
+
+def open_bank(home, *, embeddings=None, **settings) -> Bank:
+    chosen = Settings(home=home, **{"shards": 2} | settings)
+    return Bank.open(chosen, embeddings=embeddings or FakeEmbeddings(), world=clock())
+
+
+def said(position, text="hello", *, session="1", speaker="Ann", **fields) -> Turn:
+    values = {"id": turn_id(session, position), "time": SAID + timedelta(minutes=position)} | fields
+    return Turn(session=session, position=position, speaker=speaker, text=text, **values)
+
+
+def fact(text, *turns, scope=ANN, **fields):
+    return new_entry(scope, fields.pop("granularity", "fact"), text, turns, **{"observed_at": SAID} | fields)
+
+
+def add(text, *turns, **fields) -> Edit:
+    return Edit(op="ADD", entry=fact(text, *turns, **fields))
+
+
+def update(target, text, *turns, **fields) -> Edit:
+    return Edit(op="UPDATE", target=target, entry=fact(text, *turns, **fields))
+
+
+def texts(entries) -> list[str]:
+    return [entry.text for entry in entries]
+
+
+class ListIndex:
+    """The vector index in a dict, in place of Chroma: same methods, no files."""
+
+    def __init__(self, settings) -> None:
+        self.settings, self.held = settings, {}
+
+    def shard_of(self, scope) -> int:
+        return len(scope.user) % self.settings.shards
+
+    def upsert(self, items, batch) -> None:
+        self.held.update({entry.id: (entry, np.array(vector)) for entry, vector in items})
+
+    def delete(self, scopes_and_ids) -> None:
+        for _, entry_id in scopes_and_ids:
+            self.held.pop(entry_id, None)
+
+    def query(self, scope, vectors, k, granularity=None):
+        return [
+            sorted(
+                ((entry.id, float(vector @ asked)) for entry, vector in self.held.values()
+                 if entry.scope.base == scope.base and granularity in (None, entry.granularity)),
+                key=lambda pair: (-pair[1], pair[0]),
+            )[:k]
+            for asked in vectors
+        ]  # fmt: skip
+
+    def ids(self, scope=None) -> set[str]:
+        return {one for one, (entry, _) in self.held.items() if scope in (None, entry.scope.base)}
+
+    def drop_shards_of(self, scopes) -> None:
+        shards = {self.shard_of(scope) for scope in scopes}
+        self.held = {one: v for one, v in self.held.items() if self.shard_of(v[0].scope) not in shards}
+
+    def scrub(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None

@@ -1,0 +1,217 @@
+"""Each command on good input."""
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from memcycle.cli.app import app
+
+INGESTED = [
+    "turns",
+    "sessions",
+    "facts",
+    "episodes",
+    "refreshed",
+    "unextracted",
+    "rejected",
+    "usage",
+    "seconds",
+]
+ASKED = ["question", "answer", "answerable", "confidence", "mode", "evidence", "rounds", "usage"]
+COMMANDS = [
+    "demo",
+    "ingest",
+    "ask",
+    "memories",
+    "edit",
+    "undo",
+    "history",
+    "forget",
+    "export",
+    "import",
+    "doctor",
+    "graph",
+]
+
+
+def test_version_and_help():
+    version = CliRunner().invoke(app, ["--version"])
+    assert version.exit_code == 0
+    assert re.fullmatch(r"memcycle \d+\.\d+\.\d+\n", version.stdout)
+    top = CliRunner().invoke(app, ["--help"])
+    assert all(re.search(rf"\b{name}\b", top.stdout) for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_examples_home_and_json(name):
+    shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200"}).stdout
+    assert "Examples" in shown
+    assert f"memcycle {name}" in shown
+    assert "--home" in shown
+    assert "--json" in shown
+
+
+def test_ingest_then_ask(cli, small):
+    result = cli.json("ingest", small, "--user", "ann")
+    assert list(result) == INGESTED
+    assert (result["turns"], result["sessions"], result["unextracted"]) == (5, 2, 0)
+    assert result["facts"] >= 4
+    answer = cli.json("ask", "What is Ann's dog called?", "--user", "ann")
+    assert list(answer) == ASKED
+    assert "Pixel" in answer["answer"]
+    assert list(answer["evidence"][0]) == ["id", "granularity", "text", "turns", "event_time", "score", "why"]
+    assert any("D1:2" in item["turns"] for item in answer["evidence"])
+    assert "Pixel" in cli.run("ask", "What is Ann's dog called?", "--user", "ann").stdout
+
+
+def test_a_second_ingest_does_nothing_new(cli, small):
+    cli.run("ingest", small, "--user", "ann")
+    before = cli.run("export", "--user", "ann").stdout
+    again = cli.json("ingest", small, "--user", "ann")
+    assert [again[key] for key in ("turns", "sessions", "facts", "episodes", "refreshed")] == [0] * 5
+    assert "Nothing new" in cli.run("ingest", small, "--user", "ann").stdout
+    assert cli.run("export", "--user", "ann").stdout == before
+
+
+def test_another_file_of_the_same_session_is_not_taken_for_the_first(cli, chat, small):
+    cli.run("ingest", small, "--user", "ann")
+    more = chat({"text": "I bought a red kite today."}, name="more.jsonl")
+    assert cli.json("ingest", more, "--user", "ann")["turns"] == 1
+    assert cli.json("ingest", more, "--user", "ann")["turns"] == 0
+    assert len(cli.json("memories", "--user", "ann", "--granularity", "raw")) == 6
+
+
+def test_progress_names_what_is_stored(cli, small):
+    lines = cli.run("ingest", small, "--user", "ann", "--chunk-turns", "2").stderr.splitlines()
+    assert lines == [
+        "stored D1:1 to D1:2 (2/5 turns)",
+        "stored D1:3 to D1:3 (3/5 turns)",
+        "stored D2:1 to D2:2 (5/5 turns)",
+    ]
+    assert cli.run("ingest", small, "--user", "ann").stderr.startswith("already stored D1:1 to D1:3")
+
+
+def test_sessions_and_chunks_are_chosen(cli, small):
+    assert cli.json("ingest", small, "--user", "ann", "--sessions", "2")["turns"] == 2
+    assert cli.json("ingest", small, "--user", "ann", "--sessions", "1-2")["turns"] == 3
+
+
+def test_locomo_files_are_told_apart(cli, tmp_path):
+    conversation = {
+        "speaker_a": "Ann",
+        "speaker_b": "Ben",
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "My dog is called Pixel."}],
+    }
+    path = tmp_path / "data.json"
+    path.write_text(
+        json.dumps([{"sample_id": name, "conversation": conversation, "qa": []} for name in ("a", "b")])
+    )
+    assert cli.json("ingest", str(path), "--user", "ann", "--conversation", "b")["turns"] == 1
+    assert "a, b" in cli.fails("ingest", str(path), "--user", "ann", code=2)
+    assert "'c'" in cli.fails("ingest", str(path), "--user", "ann", "--conversation", "c", code=2)
+
+
+def test_evidence_only(cli, small):
+    cli.run("ingest", small, "--user", "ann")
+    answer = cli.json("ask", "Where does Ben live?", "--user", "ann", "--evidence-only", "--k", "2")
+    assert list(answer) == ASKED
+    assert (answer["answer"], answer["mode"]) == (None, "evidence")
+    assert len(answer["evidence"]) == 2
+    assert "Oslo" in cli.run("ask", "Where does Ben live?", "--user", "ann", "--evidence-only").stdout
+
+
+def test_memories_are_listed_and_narrowed(cli, small):
+    cli.run("ingest", small, "--user", "ann")
+    everything = cli.json("memories", "--user", "ann")
+    assert {entry["granularity"] for entry in everything} == {"raw", "fact", "episode"}
+    found = cli.json("memories", "--user", "ann", "--granularity", "raw", "--search", "pixel DOG")
+    assert [entry["text"] for entry in found] == ["My dog is called Pixel."]
+    assert len(cli.json("memories", "--user", "ann", "--limit", "3")) == 3
+    table = cli.run("memories", "--user", "ann", "--limit", "2").stdout
+    assert everything[0]["id"][:8] in table
+    assert f"2 of {len(everything)}" in table
+    assert cli.json("memories", "--user", "nobody") == []
+    assert "No such memories" in cli.run("memories", "--user", "nobody").stderr
+
+
+def test_edit_undo_and_history_by_short_id(cli, small):
+    cli.run("ingest", small, "--user", "ann")
+    [fact] = cli.json("memories", "--user", "ann", "--granularity", "fact", "--search", "pixel")
+    edited = cli.json("edit", fact["id"][:8], "Ann's dog is called Voxel.")
+    assert edited["supersedes"] == [fact["id"]]
+    assert "Voxel" in cli.run("ask", "What is Ann's dog called?", "--user", "ann").stdout
+    assert "Pixel" in cli.run("undo", edited["id"][:8], "--user", "ann").stdout
+    events = cli.json("history", fact["id"][:8])
+    assert {"user"} <= {event["actor"] for event in events}
+    told = cli.run("history", fact["id"][:8]).stdout
+    assert "Voxel" in told
+    assert fact["id"][:8] in told
+
+
+def test_forget_one(cli, small):
+    cli.run("ingest", small, "--user", "ann")
+    [fact] = cli.json("memories", "--user", "ann", "--granularity", "fact", "--search", "pixel")
+    asked = cli.run("forget", fact["id"][:8], code=2)
+    assert "also held by" in asked.stderr
+    assert "--yes" in asked.stderr
+    gone = cli.json("forget", fact["id"][:8], "--yes")
+    assert gone["forgotten"] == len(gone["ids"]) > 1
+    assert cli.json("memories", "--user", "ann", "--all", "--search", "pixel") == []
+    assert cli.json("ingest", small, "--user", "ann")["turns"] == 0
+
+
+def test_forget_user_leaves_no_byte(cli, chat):
+    cli.run("ingest", chat({"text": "The password is xyzzyplugh."}), "--user", "ann")
+    cli.run("ingest", chat({"text": "I live in Oslo."}), "--user", "ben")
+    assert "--yes" in cli.fails("forget", "--user", "ann", code=2)
+    assert cli.json("forget", "--user", "ann", "--yes")["forgotten"] > 0
+    files = [path for path in cli.home.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"xyzzyplugh" in path.read_bytes()]
+    assert cli.json("memories", "--user", "ben")
+    assert cli.json("forget", "--user", "ann", "--yes")["forgotten"] == 0
+
+
+def test_export_and_import(cli, small, tmp_path):
+    cli.run("ingest", small, "--user", "ann")
+    lines = cli.run("export").stdout
+    assert json.loads("[" + ",".join(lines.splitlines()) + "]") == cli.json("export", "--user", "ann")
+    file = tmp_path / "ann.jsonl"
+    cli.run("export", "--user", "ann", "--output", str(file))
+    assert file.read_text() == lines
+    cli.home = tmp_path / "other"
+    assert cli.json("import", str(file))["imported"] == len(lines.splitlines())
+    assert cli.run("export", "--user", "ann").stdout == lines
+    assert cli.json("import", str(file))["imported"] == 0
+    assert cli.json("import", str(file), "--user", "ben")["user"] == "ben"
+    assert len(cli.json("memories", "--user", "ben")) == len(cli.json("memories", "--user", "ann"))
+
+
+def test_doctor(cli, small):
+    cli.run("ingest", small, "--user", "ann")
+    report = cli.json("doctor", "--rebuild", "--reembed")
+    assert report["rebuilt"] > 0
+    assert report["reembedded"] > 0
+    assert cli.run("doctor").stdout
+    assert "Pixel" in cli.run("ask", "What is Ann's dog called?", "--user", "ann").stdout
+
+
+@pytest.mark.parametrize("name", ["memory", "remember", "recall", "session"])
+def test_graphs_are_drawn_without_a_home(cli, name):
+    drawn = cli.json("graph", name)
+    assert drawn["name"] == name
+    assert drawn["mermaid"] in cli.run("graph", name).stdout
+    assert "graph TD" in drawn["mermaid"]
+    if name == "memory":
+        assert "subgraph" in drawn["mermaid"]
+    assert not cli.home.exists()
+
+
+def test_stored_text_cannot_steer_the_terminal(cli, chat):
+    cli.run("ingest", chat({"text": "[red]bold[/red] \x1b[31mcolour\x1b[0m :smile: {x}"}), "--user", "ann")
+    listed = cli.run("memories", "--user", "ann").stdout
+    assert "[red]bold[/red] \N{REPLACEMENT CHARACTER}[31mcolour" in listed
+    assert "\x1b" not in listed

@@ -1,0 +1,571 @@
+"""The Chroma index: one contract for the embedded and the server mode, then what is particular to each."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memcycle.core.clock import World
+from memcycle.core.entry import Entry, Granularity, new_entry
+from memcycle.core.errors import StoreBusy, StoreError
+from memcycle.core.scope import Scope
+from memcycle.core.settings import Settings
+from memcycle.stores.chroma_index import ChromaIndex, shard_of
+from memcycle.stores.chroma_record import scope_field
+from tests.fakes import bag_of_words
+
+# The server mode speaks to a real `chroma run` on the loopback.
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+
+DIM = 32
+NOON = datetime(2024, 5, 7, 12, 0, tzinfo=UTC)
+ANA = Scope(user="ana", session="1")
+Open = Callable[..., ChromaIndex]
+
+
+def vector(text: str) -> np.ndarray:
+    raw = np.array(bag_of_words(text, DIM), dtype=np.float32)
+    return raw / (np.linalg.norm(raw) or 1)
+
+
+def entry(text: str, scope: Scope = ANA, granularity: Granularity = "raw", **fields: Any) -> Entry:
+    return new_entry(scope, granularity, text, ("D1:1",), **{"status": "active", **fields})
+
+
+def put(index: ChromaIndex, *entries: Entry, batch: int = 50) -> None:
+    index.upsert([(item, vector(item.text)) for item in entries], batch)
+
+
+def ask(index: ChromaIndex, text: str, scope: Scope = ANA, k: int = 10, **filters: Any) -> list[str]:
+    return [id_ for id_, _ in index.query(scope, vector(text)[None], k, **filters)[0]]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def chroma_server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A `chroma run` of its own: its address and its process."""
+    port = free_port()
+    command = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(folder)]
+    with (
+        (folder / "server.log").open("wb") as log,
+        subprocess.Popen(
+            [*command, "--host", "127.0.0.1", "--port", str(port)],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
+        ) as process,
+    ):
+        try:
+            wait_for_port(port, process, folder / "server.log")
+            yield f"http://127.0.0.1:{port}", process
+        finally:
+            process.kill()
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(600):
+        assert process.poll() is None, log.read_text()
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"chroma run does not answer: {log.read_text()}")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with chroma_server(tmp_path_factory.mktemp("server")) as (url, _):
+        yield url
+
+
+@pytest.fixture(params=["embedded", "server"])
+def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    url = None if request.param == "embedded" else request.getfixturevalue("server")
+    opened: list[ChromaIndex] = []
+
+    def open_(shards: int = 4, *, fresh: bool = False) -> ChromaIndex:
+        config = Settings(home=tmp_path / "home", chroma_url=url, shards=shards, lock_timeout=0.2)
+        opened.append(ChromaIndex.open(config, World(), DIM, fresh=fresh))
+        return opened[-1]
+
+    yield open_
+    for index in opened:
+        index.close()
+
+
+@pytest.fixture
+def index(open_index: Open) -> ChromaIndex:
+    return open_index(fresh=True)
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator[ChromaIndex]:
+    index = ChromaIndex.open(Settings(home=tmp_path, shards=4, lock_timeout=0), World(), DIM)
+    yield index
+    index.close()
+
+
+# The contract
+
+
+def test_the_nearest_comes_first_with_its_cosine(index: ChromaIndex) -> None:
+    dogs, birds = entry("dogs like long walks"), entry("birds fly south")
+    put(index, birds, dogs)
+    found = index.query(ANA, vector("dogs like walks")[None], 10)[0]
+    assert [id_ for id_, _ in found] == [dogs.id, birds.id]
+    cosines = [float(vector("dogs like walks") @ vector(item.text)) for item in (dogs, birds)]
+    assert [score for _, score in found] == pytest.approx([max(0.0, cosine) for cosine in cosines], abs=1e-5)
+
+
+def test_many_queries_in_one_call_keep_their_order_and_a_blank_one_finds_nothing(index: ChromaIndex) -> None:
+    dogs, birds = entry("dogs like long walks"), entry("birds fly south")
+    put(index, dogs, birds)
+    queries = np.stack([vector("birds fly"), np.zeros(DIM, dtype=np.float32), vector("long walks")])
+    found = index.query(ANA, queries, 1)
+    assert [[id_ for id_, _ in hits] for hits in found] == [[birds.id], [], [dogs.id]]
+
+
+def test_an_opposite_vector_scores_zero_and_a_zero_vector_is_kept(index: ChromaIndex) -> None:
+    opposite, blank = entry("opposite"), entry(" ")
+    index.upsert([(opposite, -vector("dogs")), (blank, np.zeros(DIM, dtype=np.float32))], 50)
+    found = index.query(ANA, vector("dogs")[None], 10)[0]
+    assert found == sorted([(opposite.id, 0.0), (blank.id, 0.0)])
+    assert index.ids() == {opposite.id, blank.id}
+
+
+def test_an_empty_index_answers(index: ChromaIndex) -> None:
+    assert ask(index, "dogs") == []
+    assert index.ids() == index.ids(ANA) == set()
+    index.delete([(ANA, "none")])
+    index.drop_shards_of([ANA])
+    index.clear()
+
+
+def test_scopes_are_compared_whole(open_index: Open) -> None:
+    index = open_index(shards=1, fresh=True)
+    names = ["ana", "ana2", "ana:b", "Ana", "an", 'ana"', "ana' OR 1=1", '["ana"]', "$ne", "*", "á"]
+    scopes = [Scope(user=name, session="1") for name in names]
+    scopes += [Scope(user="ana", workspace=name, session="1") for name in ("ana", "w")]
+    entries = [entry("the same words", scope) for scope in scopes]
+    put(index, *entries)
+    assert len(index.ids()) == len(scopes)
+    for scope, item in zip(scopes, entries, strict=True):
+        assert ask(index, "the same words", scope) == [item.id]
+        assert index.ids(scope) == {item.id}
+
+
+def test_all_sessions_of_a_base_scope_are_searched_together(index: ChromaIndex) -> None:
+    items = [entry("dogs", Scope(user="ana", session=session)) for session in ("1", "2")]
+    put(index, *items)
+    for scope in (ANA, ANA.base, Scope(user="ana", session="3")):
+        assert set(ask(index, "dogs", scope)) == {item.id for item in items}
+
+
+def test_a_granularity_narrows(index: ChromaIndex) -> None:
+    items = {name: entry("dogs like walks", granularity=name) for name in ("raw", "fact", "episode")}
+    put(index, *items.values())
+    for name, item in items.items():
+        assert ask(index, "dogs", granularity=name) == [item.id]
+    assert len(ask(index, "dogs")) == 3
+
+
+def test_of_one_id_twice_in_a_batch_the_last_wins(index: ChromaIndex) -> None:
+    item = entry("dogs")
+    index.upsert([(item, vector("birds")), (entry("cats"), vector("cats")), (item, vector("dogs"))], 50)
+    assert len(index.ids()) == 2
+    assert index.query(ANA, vector("dogs")[None], 1)[0] == [(item.id, pytest.approx(1, abs=1e-5))]
+
+
+def test_an_upsert_replaces_all_that_was_there(index: ChromaIndex, raw_records: Callable[..., Any]) -> None:
+    first = entry("dogs", speaker="Ana", valid_until=NOON)
+    put(index, first)
+    put(index, first.model_copy(update={"speaker": None, "valid_until": None, "kind": "semantic"}))
+    metadata = raw_records(index)[first.id][1]
+    assert metadata["kind"] == "semantic"
+    assert not {"speaker", "valid_until"} & set(metadata)
+
+
+def test_repeating_a_write_changes_nothing(index: ChromaIndex) -> None:
+    items = [entry(f"note {number}") for number in range(7)]
+    for _ in range(2):
+        put(index, *items, batch=2)
+    assert index.ids() == {item.id for item in items}
+    assert len(ask(index, "note", k=100)) == 7
+
+
+def test_deleting_is_repeatable_and_leaves_the_rest(index: ChromaIndex) -> None:
+    keep, drop = entry("dogs like walks"), entry("dogs like naps")
+    put(index, keep, drop)
+    for _ in range(2):
+        index.delete([(ANA, drop.id), (ANA, drop.id), (ANA, "never there")])
+        assert ask(index, "dogs") == [keep.id]
+        assert index.ids(ANA) == {keep.id}
+
+
+def test_dropping_a_shard_takes_its_other_scopes_along_and_no_other_shard(index: ChromaIndex) -> None:
+    scopes = [Scope(user=f"u{number}", session="1") for number in range(12)]
+    entries = [entry("dogs", scope) for scope in scopes]
+    put(index, *entries)
+    index.drop_shards_of([scopes[0]])
+    dropped = index.shard_of(scopes[0])
+    stay = {item.id for item in entries if shard_of(item.scope, 4) != dropped}
+    assert 0 < len(stay) < len(entries)
+    assert index.ids() == stay
+    put(index, entries[0])
+    assert ask(index, "dogs", scopes[0]) == [entries[0].id]
+
+
+def test_clear_removes_everything_and_the_index_goes_on(index: ChromaIndex) -> None:
+    items = [entry("dogs", Scope(user=f"u{number}", session="1")) for number in range(6)]
+    put(index, *items)
+    index.clear()
+    assert index.ids() == set()
+    put(index, items[0])
+    assert index.ids() == {items[0].id}
+
+
+def test_it_reopens_with_what_was_there_and_fresh_removes_it(open_index: Open) -> None:
+    index = open_index(fresh=True)
+    item = entry("dogs")
+    put(index, item)
+    index.close()
+    index.close()
+    index = open_index()
+    assert ask(index, "dogs") == [item.id]
+    index.close()
+    assert open_index(fresh=True).ids() == set()
+
+
+def test_a_closed_index_says_so(index: ChromaIndex) -> None:
+    index.close()
+    for use in (lambda: ask(index, "dogs"), lambda: put(index, entry("dogs")), index.ids, index.clear):
+        with pytest.raises(StoreError, match="is closed; open the memory again"):
+            use()
+
+
+@pytest.mark.parametrize("bad", [np.zeros(DIM + 1), np.full(DIM, np.nan), np.full(DIM, np.inf)])
+def test_an_unfit_vector_is_refused_before_anything_is_written(index: ChromaIndex, bad: np.ndarray) -> None:
+    with pytest.raises(StoreError, match=r"finite vectors of 32 numbers.*--reembed"):
+        index.upsert([(entry("good"), vector("good")), (entry("bad"), bad)], 50)
+    assert index.ids() == set()
+
+
+def test_a_collection_of_another_dimension_is_explained(open_index: Open, tmp_path: Path) -> None:
+    index = open_index(fresh=True)
+    put(index, entry("dogs"))
+    index._dim = DIM + 1
+    with pytest.raises(StoreError, match=r"Chroma failed while writing .*doctor --rebuild"):
+        index.upsert([(entry("cats"), np.ones(DIM + 1, dtype=np.float32))], 50)
+
+
+@pytest.fixture
+def raw_records() -> Callable[[ChromaIndex], dict[str, tuple[str, dict[str, Any]]]]:
+    """Reads the collections as any Chroma tool would: id to document and metadata."""
+
+    def read(index: ChromaIndex) -> dict[str, tuple[str, dict[str, Any]]]:
+        records: dict[str, tuple[str, dict[str, Any]]] = {}
+        for collection in index._client.api.list_collections():
+            page = collection.get(include=["documents", "metadatas"])
+            for id_, document, metadata in zip(
+                page["ids"], page["documents"], page["metadatas"], strict=True
+            ):
+                records[id_] = (document, metadata)
+        return records
+
+    return read
+
+
+def test_chroma_holds_each_entry_whole(index: ChromaIndex, raw_records: Callable[..., Any]) -> None:
+    item = entry(
+        "Ana moved to {Graz} 🙂 O'Brien", granularity="fact", kind="semantic", speaker="Ana", event_time=NOON,
+        event_precision="day", observed_at=NOON, recorded_at=NOON, related_turns=("D1:2",), quote="moved",
+    )  # fmt: skip
+    put(index, item)
+    document, metadata = raw_records(index)[item.id]
+    assert document == item.text
+    expected = {
+        "user": "ana", "workspace": "default", "session": "1", "granularity": "fact", "kind": "semantic",
+        "status": "active", "speaker": "Ana", "event_time": NOON.isoformat(), "event_precision": "day",
+        "observed_at": NOON.isoformat(), "recorded_at": NOON.isoformat(), "quote": "moved",
+    }  # fmt: skip
+    assert {name: metadata[name] for name in expected} == expected
+    assert json.loads(metadata["turns"]) == ["D1:1"]
+    assert json.loads(metadata["related_turns"]) == ["D1:2"]
+    assert all(isinstance(value, str | int | float | bool) for value in metadata.values())
+
+
+def test_many_threads_write_and_read_at_once(index: ChromaIndex) -> None:
+    scopes = [Scope(user=f"u{number}", session="1") for number in range(8)]
+
+    def work(scope: Scope) -> int:
+        items = [entry(f"note {number}", scope) for number in range(6)]
+        put(index, *items, batch=2)
+        index.delete([(scope, items[0].id)])
+        return len(ask(index, "note", scope, k=50))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, scopes)) == [5] * 8
+    assert len(index.ids()) == 40
+
+
+def test_ids_are_read_page_by_page(index: ChromaIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcycle.stores.chroma_index.PAGE", 3)
+    items = [entry(f"note {number}") for number in range(9)]
+    put(index, *items)
+    assert index.ids(ANA) == {item.id for item in items}
+    index.delete([(ANA, item.id) for item in items])
+    assert index.ids() == set()
+
+
+# Scopes and shards
+
+NAMES = st.text(min_size=1, max_size=12).filter(lambda name: name.strip() and "\0" not in name)
+
+
+@given(st.tuples(NAMES, NAMES), st.tuples(NAMES, NAMES))
+def test_two_scopes_share_a_key_only_when_they_are_one(one: tuple[str, str], other: tuple[str, str]) -> None:
+    fields = [scope_field(Scope(user=user, workspace=workspace)) for user, workspace in (one, other)]
+    assert (fields[0] == fields[1]) == (one == other)
+
+
+@given(NAMES, NAMES, st.integers(1, 1024))
+def test_a_shard_is_in_range_and_the_same_for_all_sessions(user: str, session: str, shards: int) -> None:
+    scope = Scope(user=user, session=session)
+    assert 0 <= shard_of(scope, shards) < shards
+    assert shard_of(scope, shards) == shard_of(scope.base, shards)
+
+
+def test_the_shard_of_a_scope_never_changes() -> None:
+    """A change would lose every entry of an existing index."""
+    assert [shard_of(Scope(user=name), 32) for name in ("ana", "ana2", "ana:b")] == SHARDS
+
+
+SHARDS = [9, 26, 30]
+
+
+@given(queries=st.lists(NAMES, min_size=1, max_size=3), k=st.integers(1, 30))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_query_gives_the_exact_nearest_of_its_scope(
+    embedded: ChromaIndex, queries: list[str], k: int
+) -> None:
+    texts = [f"word{number} word{number % 5} common" for number in range(20)]
+    entries = [entry(text, Scope(user=user, session="1")) for user in ("ana", "bob") for text in texts]
+    put(embedded, *entries)
+    vectors = np.stack([vector(query) for query in queries])
+    for query, hits in zip(vectors, embedded.query(ANA, vectors, k), strict=True):
+        if not query.any():
+            assert hits == []
+            continue
+        scores = {item.id: float(query @ vector(item.text)) for item in entries if item.scope == ANA}
+        assert len(hits) == min(k, len(scores))
+        assert [s for _, s in hits] == sorted((s for _, s in hits), reverse=True)
+        assert all(s == pytest.approx(max(0.0, scores[id_]), abs=1e-5) for id_, s in hits)
+        best = sorted((max(0.0, score) for score in scores.values()), reverse=True)[: len(hits)]
+        assert [s for _, s in hits] == pytest.approx(best, abs=1e-5)
+
+
+# The embedded directory
+
+
+def files_holding(folder: Path, marker: bytes) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file() and marker in path.read_bytes()]
+
+
+@pytest.mark.parametrize("count", [3, 1200], ids=["queued", "synced"])
+def test_a_scrub_after_a_dropped_shard_leaves_no_byte(
+    embedded: ChromaIndex, tmp_path: Path, count: int
+) -> None:
+    keep = [entry(f"plain words {number}") for number in range(count)]
+    gone = [
+        entry(f"plain words MARKERTEXT ⸘⸘⸘ {number}", quote="MARKERTEXT", speaker="MARKERTEXT")
+        for number in range(count)
+    ]
+    put(embedded, *keep, *gone, batch=500)
+    ids = [item.id.encode() for item in gone[:3]]
+    embedded.delete([(item.scope, item.id) for item in gone])
+    embedded.drop_shards_of([ANA])
+    put(embedded, *keep, batch=500)
+    assert embedded.scrub() is None
+    # The full-text index holds words in pieces of three characters: three of a kind nothing else has.
+    marks = (b"MARKERTEXT", "⸘".encode(), *ids)
+    assert [files_holding(tmp_path, mark) for mark in marks] == [[]] * 5
+    assert embedded.ids() == {item.id for item in keep}
+    assert len(ask(embedded, "plain words", k=3)) == 3
+    embedded.close()
+    assert files_holding(tmp_path, b"MARKERTEXT") == []
+
+
+def test_a_scrub_also_cleans_where_nothing_is_filled_in_again(embedded: ChromaIndex, tmp_path: Path) -> None:
+    put(embedded, entry("MARKERTEXT", Scope(user="MARKERTEXT", session="1")))
+    embedded.drop_shards_of([Scope(user="MARKERTEXT")])
+    embedded.scrub()
+    embedded.scrub()
+    assert files_holding(tmp_path, b"MARKERTEXT") == []
+    assert embedded.ids() == set()
+
+
+def test_clear_leaves_no_byte_without_a_scrub(embedded: ChromaIndex, tmp_path: Path) -> None:
+    put(embedded, entry("MARKERTEXT"))
+    embedded.clear()
+    assert files_holding(tmp_path, b"MARKERTEXT") == []
+    assert embedded.scrub() is None
+
+
+def test_a_scrub_removes_files_of_dropped_collections(embedded: ChromaIndex, tmp_path: Path) -> None:
+    for _ in range(3):
+        put(embedded, entry("dogs"))
+        ask(embedded, "dogs")
+        embedded.drop_shards_of([ANA])
+    put(embedded, entry("dogs"))
+    embedded.scrub()
+    assert len([path for path in (tmp_path / "chroma").iterdir() if path.is_dir()]) <= 1
+    assert len(ask(embedded, "dogs")) == 1
+
+
+def test_readers_do_not_notice_a_scrub(embedded: ChromaIndex) -> None:
+    put(embedded, *(entry(f"note {number}") for number in range(5)))
+    with ThreadPoolExecutor(4) as pool:
+        reads = [pool.submit(ask, embedded, "note") for _ in range(20)]
+        for _ in range(3):
+            embedded.scrub()
+        assert [len(read.result()) for read in reads] == [5] * 20
+
+
+def test_a_second_opening_is_refused_and_works_after_close(embedded: ChromaIndex, tmp_path: Path) -> None:
+    config = Settings(home=tmp_path, shards=4, lock_timeout=0)
+    with pytest.raises(StoreBusy, match="already open in this process"):
+        ChromaIndex.open(config, World(), DIM)
+    embedded.close()
+    ChromaIndex.open(config, World(), DIM).close()
+
+
+def open_files(folder: Path) -> list[str]:
+    links = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            links.append(str(descriptor.readlink()))
+        except OSError:
+            continue
+    return [link for link in links if link.startswith(str(folder))]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="lists open files through /proc")
+def test_close_frees_the_files(tmp_path: Path) -> None:
+    for _ in range(3):
+        index = ChromaIndex.open(Settings(home=tmp_path, shards=2, lock_timeout=0), World(), DIM)
+        put(index, entry("dogs"))
+        ask(index, "dogs")
+        assert open_files(tmp_path)
+        index.close()
+    # Chroma closes its SQLite pool in the background.
+    for _ in range(200):
+        if not open_files(tmp_path):
+            break
+        time.sleep(0.05)
+    assert open_files(tmp_path) == []
+
+
+def test_a_damaged_index_says_how_to_rebuild_frees_its_lock_and_opens_fresh(tmp_path: Path) -> None:
+    config = Settings(home=tmp_path, shards=2, lock_timeout=0)
+    (tmp_path / "chroma").mkdir()
+    (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(b"this is no database" * 1000)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"Chroma failed while opening .*doctor --rebuild"):
+            ChromaIndex.open(config, World(), DIM)
+    index = ChromaIndex.open(config, World(), DIM, fresh=True)
+    put(index, entry("dogs"))
+    assert len(index.ids()) == 1
+    index.close()
+
+
+def test_a_home_that_is_a_file_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("")
+    with pytest.raises(StoreError, match="cannot write the memory home"):
+        ChromaIndex.open(Settings(home=tmp_path / "home"), World(), DIM)
+
+
+def test_importing_the_index_does_not_import_chroma() -> None:
+    program = "import sys, memcycle.stores.chroma_index; assert 'chromadb' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+# The server
+
+
+def test_an_unreachable_server_says_where_and_how_to_start_it(tmp_path: Path) -> None:
+    port = free_port()
+    config = Settings(home=tmp_path, chroma_url=f"http://127.0.0.1:{port}")
+    with pytest.raises(StoreError) as failure:
+        ChromaIndex.open(config, World(), DIM)
+    assert f"http://127.0.0.1:{port} does not answer" in str(failure.value)
+    assert f"start it with: chroma run --path DIR --port {port}" in str(failure.value)
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://127.0.0.1:port"])
+def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(StoreError, match=r"is no address of a Chroma server.*give http://HOST:PORT"):
+        ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), World(), DIM)
+
+
+def test_a_server_that_is_gone_later_is_named(tmp_path: Path) -> None:
+    with chroma_server(tmp_path) as (url, process):
+        index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), World(), DIM)
+        put(index, entry("dogs"))
+        process.kill()
+        process.wait()
+        with pytest.raises(StoreError, match=f"{url} does not answer .* while reading"):
+            ask(index, "dogs")
+        with pytest.raises(StoreError, match=f"{url} does not answer .* while writing"):
+            put(index, entry("cats"))
+        index.close()
+
+
+def test_two_writers_share_a_server_and_one_may_drop_what_the_other_holds(
+    server: str, tmp_path: Path
+) -> None:
+    config = Settings(home=tmp_path, chroma_url=server, shards=2)
+    one, other = (ChromaIndex.open(config, World(), DIM) for _ in range(2))
+    one.clear()
+    item = entry("dogs")
+    put(one, item)
+    assert ask(other, "dogs") == [item.id]
+    one.drop_shards_of([ANA])
+    assert ask(other, "dogs") == []
+    put(other, item)
+    assert ask(one, "dogs") == [item.id]
+    for index in (one, other):
+        index.close()
+
+
+def test_a_servers_clear_leaves_collections_of_others(server: str, tmp_path: Path) -> None:
+    index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), World(), DIM)
+    index._client.api.get_or_create_collection("others", embedding_function=None)
+    put(index, entry("dogs"))
+    index.clear()
+    assert [collection.name for collection in index._client.api.list_collections()] == ["others"]
+    index.close()
+
+
+def test_a_servers_scrub_says_what_its_operator_must_run(server: str, tmp_path: Path) -> None:
+    index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), World(), DIM)
+    assert f"{server} until its operator stops it and runs: chroma vacuum --path DIR" in str(index.scrub())
+    assert not (tmp_path / "locks").exists()
+    index.close()
