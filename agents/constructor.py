@@ -33,10 +33,14 @@ class FactDraft(RoleOutput):
     turn: int = Field(description="number of the turn that states it")
     pattern: Pattern | None = Field(None, description="sentence pattern: SV, SVO, SVC, SVOO, SVOC")
     quote: str = Field("", description="the words of that turn that support it, copied exactly")
-    speaker: str | None = Field(None, description="who the fact is about or said by; default the turn's speaker")
+    speaker: str | None = Field(
+        None, description="who the fact is about or said by; default the turn's speaker"
+    )
     kind: Kind = "episodic"
     related_turns: list[int] = Field([], description="other turns of the chunk or window it refers to")
-    event_time: AwareDatetime | None = Field(None, description="when it happened, read against the turn's time")
+    event_time: AwareDatetime | None = Field(
+        None, description="when it happened, read against the turn's time"
+    )
     event_precision: Precision | None = None
     persons: list[str] = []
     locations: list[str] = []
@@ -45,7 +49,9 @@ class FactDraft(RoleOutput):
     keywords: list[str] = []
     importance: float = Field(0.5, ge=0, le=1)
     confidence: float = Field(1.0, ge=0, le=1)
-    edit: Literal["ADD", "UPDATE", "DELETE", "NONE"] = Field("ADD", description="what it does to memory `target`")
+    edit: Literal["ADD", "UPDATE", "DELETE", "NONE"] = Field(
+        "ADD", description="what it does to memory `target`"
+    )
     target: int | None = Field(None, description="number of the stored memory, for UPDATE, DELETE and NONE")
 
     _read_time = field_validator("event_time", mode="before")(reply_time)

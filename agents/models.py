@@ -11,7 +11,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr, ValidationError
 
 from memcycle.agents.roles import OUTPUTS, Roles
-from memcycle.agents.runner import ModelRole
+from memcycle.agents.runner import ModelRole, model_label
 from memcycle.core.errors import BadInput, ModelUnavailable
 from memcycle.prompts import PromptSet
 
@@ -95,7 +95,7 @@ def roles_on_models(
         for role, spec in specs.items()
         if spec != RULES
     }
-    return replace(base, **on_models, model_name=_name(model))
+    return replace(base, **on_models, model_name=model if isinstance(model, str) else model_label(model))
 
 
 def explain_model_error(error: BaseException) -> ModelUnavailable | None:
@@ -140,10 +140,3 @@ def _brief(error: Exception) -> str:
             f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False)
         )
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
-
-
-def _name(model: "str | BaseChatModel") -> str:
-    if isinstance(model, str):
-        return model
-    named = getattr(model, "model_name", None) or getattr(model, "model", None)
-    return named if isinstance(named, str) else type(model).__name__

@@ -89,6 +89,11 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
         """The rung asked first now: `json_schema`, `tools` or `text`."""
         return self._rungs[self._rung].name
 
+    @property
+    def model_name(self) -> str:
+        """The model's name, as recorded on what it makes."""
+        return model_label(self.model)
+
     def prompt_version(self, config: RunnableConfig | None = None) -> str:
         """Short hash of the prompt in use (of this run, where it brings its own)."""
         return self._prompts_of(config).version(self.role)
@@ -212,6 +217,12 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
         if not isinstance(own, Mapping):
             raise PromptError(f"{PROMPTS} must map role names to prompt texts, got {type(own).__name__}")
         return self.prompts.overlay(own)
+
+
+def model_label(model: BaseChatModel) -> str:
+    """The name a chat model goes by, else its class."""
+    named = getattr(model, "model_name", None) or getattr(model, "model", None)
+    return named if isinstance(named, str) else type(model).__name__
 
 
 def _step(advance: Callable[[], _Request]) -> "_Request | _Done[Any]":

@@ -99,7 +99,9 @@ class Entry(BaseModel):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
-def new_entry(scope: Scope, granularity: Granularity, text: str, turns: tuple[str, ...] = (), **fields: Any) -> Entry:
+def new_entry(
+    scope: Scope, granularity: Granularity, text: str, turns: tuple[str, ...] = (), **fields: Any
+) -> Entry:
     """An entry with its derived id. `scope` must carry the session.
 
     Raises:

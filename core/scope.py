@@ -27,7 +27,9 @@ class Scope(BaseModel):
         if value is None and name == "session":
             return value
         if not isinstance(value, str):
-            raise ValueError(f"{name} must be text, got {type(value).__name__}; every read and write names a {name}")
+            raise ValueError(  # noqa: TRY004 - pydantic reports ValueError
+                f"{name} must be text, got {type(value).__name__}; every read and write names a {name}"
+            )
         if not value.strip() or "\0" in value or len(value) > MAX_NAME:
             raise ValueError(f"{name} must be 1 to {MAX_NAME} characters, not blank and without NUL")
         return value

@@ -60,7 +60,9 @@ class Settings(BaseModel):
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ, **explicit: Any) -> Self:
         """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_CHROMA_URL`; explicit values win."""
-        named = {key: env.get(f"MEMCYCLE_{key.upper()}") for key in ("home", "timezone", "embedder", "chroma_url")}
+        named = {
+            key: env.get(f"MEMCYCLE_{key.upper()}") for key in ("home", "timezone", "embedder", "chroma_url")
+        }
         values: dict[str, Any] = {key: value for key, value in named.items() if value}
         values.update({key: value for key, value in explicit.items() if value is not None})
         return cls(**values)

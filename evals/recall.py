@@ -149,7 +149,7 @@ def _table(records: Sequence[Record], k: int, embedder: str) -> Table:
     names = sorted({record.conversation for record in records})
     table = Table(
         title=f"Share of gold turns among the first {k} raw turns",
-        caption=f"{asked} questions of {', '.join(names)}; embedder {embedder}; weights fitted on split tuning",
+        caption=f"{asked} questions of {', '.join(names)}; embedder {embedder}; weights fitted on tuning",
     )
     table.add_column("setup")
     for column in next(iter(rows.values())):

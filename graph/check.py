@@ -71,7 +71,9 @@ def ground(
             outcome.rejected.append(Rejected(text=draft.text, why=why))
         elif (turn.id, same_text(draft.text)) not in seen:
             seen.add((turn.id, same_text(draft.text)))
-            related = tuple(numbered[n].id for n in draft.related_turns if n in numbered and numbered[n] != turn)
+            related = tuple(
+                numbered[n].id for n in draft.related_turns if n in numbered and numbered[n] != turn
+            )
             quote = draft.quote if stands_in(draft.quote, turn.text) else ""
             grounded.append(Grounded(draft.model_copy(update={"quote": quote}), turn, related))
     return grounded
@@ -96,7 +98,9 @@ def with_nearest(env: Env, scope: Scope, grounded: Sequence[Grounded]) -> list[G
 def _near(env: Env, item: Grounded, hits: Sequence[Hit]) -> Grounded:
     def is_close(hit: Hit) -> bool:
         cosine = max((why.score for why in hit.why if why.view == "dense"), default=0.0)
-        return cosine >= env.settings.theta.duplicate or _jaccard(hit.entry.text, item.draft.text) >= CLOSE_WORDS
+        return (
+            cosine >= env.settings.theta.duplicate or _jaccard(hit.entry.text, item.draft.text) >= CLOSE_WORDS
+        )
 
     return replace(item, near=tuple(hit.entry for hit in hits), close=any(is_close(hit) for hit in hits))
 
@@ -128,6 +132,7 @@ def decide(
     env: Env,
     grounded: Sequence[Grounded],
     verdicts: FactJudgeOutput | None,
+    *,
     shown: Sequence[Entry],
     waiting: Mapping[str, Entry],
     outcome: Outcome,
@@ -153,7 +158,11 @@ def decide(
         target = _named_target(item.draft, shown, outcome)
         if target is not None and item.draft.edit == "DELETE" and _deleted(item, target, outcome):
             continue
-        near = item.near[verdict.near] if verdict.near is not None and 0 <= verdict.near < len(item.near) else None
+        near = (
+            item.near[verdict.near]
+            if verdict.near is not None and 0 <= verdict.near < len(item.near)
+            else None
+        )
         op, chosen, why = _edit_of(item.draft, verdict, near, target or heirs.get(n - 1))
         if op == "UPDATE" and not env.settings.switches.refresher:
             op, chosen, why = "ADD", None, "the Refresher is switched off"
@@ -163,7 +172,9 @@ def decide(
 def _heir(grounded: Sequence[Grounded], turn: str, memory: Entry) -> int | None:
     """Index of the fact of that turn that speaks most of what the memory speaks of."""
     closest = [
-        (_jaccard(item.draft.text, memory.text), -n) for n, item in enumerate(grounded) if item.turn.id == turn
+        (_jaccard(item.draft.text, memory.text), -n)
+        for n, item in enumerate(grounded)
+        if item.turn.id == turn
     ]
     return -max(closest)[1] if closest else None
 
@@ -172,7 +183,9 @@ def _named_target(draft: FactDraft, shown: Sequence[Entry], outcome: Outcome) ->
     if draft.edit == "ADD" or draft.target is None:
         return None
     if not 0 <= draft.target < len(shown):
-        warning = f"the Constructor named memory {draft.target}, which was not shown; stored as new: {draft.text}"
+        warning = (
+            f"the Constructor named memory {draft.target}, which was not shown; stored as new: {draft.text}"
+        )
         outcome.warnings.append(warning)
         return None
     entry = shown[draft.target]
@@ -183,7 +196,12 @@ def _deleted(item: Grounded, target: Entry, outcome: Outcome) -> bool:
     """Whether the user asked for the deletion in the quoted words; else the fact goes on as an update."""
     if requested_deletion(item.draft.quote or item.draft.text, [item.turn]) is not None:
         outcome.deletions.append(
-            Edit(op="DELETE", target=target.id, reason="the user asked", quote=item.draft.quote or item.turn.text)
+            Edit(
+                op="DELETE",
+                target=target.id,
+                reason="the user asked",
+                quote=item.draft.quote or item.turn.text,
+            )
         )
         return True
     if same_text(target.text) == same_text(item.draft.text):

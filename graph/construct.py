@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
-from memcycle.agents.constructor import ConstructorInput, FactDraft
+from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
 from memcycle.agents.meta_thinker import GuideInput, GuideOutput
 from memcycle.core.edit import Applied, Edit
 from memcycle.core.entry import Entry
@@ -18,7 +18,6 @@ from memcycle.graph.check import Outcome, decide, fact_judge_call, ground, with_
 from memcycle.graph.environment import Env
 from memcycle.graph.evidence import memory_views, turn_views
 from memcycle.graph.node import Step
-from memcycle.graph.segments import made
 from memcycle.graph.states import RememberState, Result
 
 
@@ -110,7 +109,8 @@ class Construction:
         return [
             entry
             for entry in found
-            if entry.status in ("active", "staged") and not (entry.granularity == "raw" and own & set(entry.turns))
+            if entry.status in ("active", "staged")
+            and not (entry.granularity == "raw" and own & set(entry.turns))
         ]
 
     def guide(self, state: RememberState, config: RunnableConfig) -> Step:
@@ -140,11 +140,17 @@ class Construction:
             now=self.env.now(),
         )
         try:
-            output = yield self.env.call("constructor", value)
+            output: ConstructorOutput = yield self.env.call("constructor", value)
         except RoleFailed as failed:
             result = {**state["result"], "unextracted": state["chunk"]}
             return {"drafts": [], "result": result, "warnings": [*state["warnings"], str(failed)]}
-        return {"drafts": [fact.model_dump(mode="json") for fact in output.facts]}
+        warnings = state["warnings"]
+        if output.cut:
+            warnings = [
+                *warnings,
+                f"the Constructor's reply was cut: {len(output.facts)} complete facts are kept",
+            ]
+        return {"drafts": [fact.model_dump(mode="json") for fact in output.facts], "warnings": warnings}
 
     def check(self, state: RememberState, config: RunnableConfig) -> Step:
         """Each new fact against its turn and its nearest stored facts; the organisation makes edits."""
@@ -166,8 +172,9 @@ class Construction:
             if ref["turn"]
             for entry in env.bank().get(scope, [ref["memory"]])
         }
-        decide(env, grounded, verdicts, self.shown(state, scope), waiting, outcome)
-        edits = yield from env.organisation.organise(outcome.facts, made(env, scope))
+        shown = self.shown(state, scope)
+        decide(env, grounded, verdicts, shown=shown, waiting=waiting, outcome=outcome)
+        edits = yield from env.organisation.organise(outcome.facts, env.made("constructor", scope))
         rejected = [rejected.model_dump(include={"text", "why"}) for rejected in outcome.rejected]
         return {
             "drafts": [],

@@ -19,13 +19,19 @@ class Context(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     user: str = Field("", description="Whose memory is read and written. Required.")
-    workspace: str = Field("default", description="A second wall inside one user: another project, another agent.")
+    workspace: str = Field(
+        "default", description="A second wall inside one user: another project, another agent."
+    )
     session: str | None = Field(None, description="The session; by default the thread id, else `main`.")
     k: int | None = Field(None, ge=1, le=200, description="Evidence entries at most, for this run.")
     token_budget: int | None = Field(None, ge=50, description="Tokens of evidence at most, for this run.")
-    evidence_only: bool = Field(False, description="Stop before the Answerer: recalled evidence, no model answer.")
+    evidence_only: bool = Field(
+        False, description="Stop before the Answerer: recalled evidence, no model answer."
+    )
     now: AwareDatetime | None = Field(None, description="The time to count from, for messages without one.")
-    prompts: dict[str, str] = Field(default_factory=dict, description="Prompt texts by role, for this run only.")
+    prompts: dict[str, str] = Field(
+        default_factory=dict, description="Prompt texts by role, for this run only."
+    )
 
 
 ScopeOf = Callable[[Any], Scope | Mapping[str, Any]]

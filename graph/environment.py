@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import RunnableConfig
 
 from memcycle.agents.roles import Roles
+from memcycle.agents.runner import PROMPTS, ModelRole
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.graph.context import ScopeOf, run_context, run_scope
 from memcycle.graph.node import Call
-from memcycle.graph.organisation import AtomicFacts, Organisation
+from memcycle.graph.organisation import AtomicFacts, Made, Organisation
 
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
@@ -47,6 +48,14 @@ class Env:
         """A call of a role, with this run's prompts."""
         return Call(role, getattr(self.roles, role), value, run_context().prompts)
 
+    def made(self, role: str, scope: Scope) -> Made:
+        """What is recorded on entries that this role makes in this run."""
+        runnable = getattr(self.roles, role)
+        if not isinstance(runnable, ModelRole):
+            return Made(scope, self.roles.model_name, self.version)
+        prompt = runnable.prompt_version({"configurable": {PROMPTS: run_context().prompts}})
+        return Made(scope, runnable.model_name, self.version, prompt)
+
     @property
     def retries(self) -> int:
         """Retry rounds allowed: a Judge by rules is too weak to be believed more than once."""
@@ -58,7 +67,8 @@ def make_env(
     roles: Roles | None,
     bank: "Bank | Callable[[], Bank] | None",
     settings: Settings | None,
-    scope: ScopeOf | None,
+    scope: ScopeOf | None = None,
+    *,
     organisation: Organisation | None = None,
     version: str = "shipped",
 ) -> Env:

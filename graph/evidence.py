@@ -125,7 +125,8 @@ def related(env: Env, scope: Scope, candidates: Sequence[Candidate]) -> list[Can
     raws = env.bank().raw_entries(scope, list(led))
     why = {"view": "related", "rank": 1}
     return [
-        Candidate(id=raw.id, score=led[raw.turns[0]], why=[{**why, "score": led[raw.turns[0]]}]) for raw in raws
+        Candidate(id=raw.id, score=led[raw.turns[0]], why=[{**why, "score": led[raw.turns[0]]}])
+        for raw in raws
     ]
 
 

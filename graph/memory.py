@@ -100,6 +100,8 @@ def memory_graph(
     builder.add_edge(START, "recall")
     builder.add_edge("recall", "reply")
     builder.add_edge("reply", "remember")
-    builder.add_conditional_edges("remember", after_remember, {"session ends": "session", "session goes on": END})
+    builder.add_conditional_edges(
+        "remember", after_remember, {"session ends": "session", "session goes on": END}
+    )
     builder.add_edge("session", END)
     return builder.compile(name="memory")

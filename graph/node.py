@@ -15,6 +15,7 @@ from langchain_core.outputs import LLMResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import patch_config
 
+from memcycle.agents.runner import PROMPTS
 from memcycle.core.errors import RoleFailed
 from memcycle.core.usage import RoleUsage, Usage, add_usage
 
@@ -28,9 +29,6 @@ class Call:
     input: Any
     prompts: Mapping[str, str] = field(default_factory=dict)
 
-
-PROMPTS = "memcycle_prompts"
-"""Key of `configurable` under which a run's own prompts reach its roles."""
 
 Step = Generator["Call | Sequence[Call]", Any, dict[str, Any]]
 
@@ -47,8 +45,17 @@ class _Meter(BaseCallbackHandler):
         for generations in response.generations:
             for generation in generations:
                 usage = getattr(getattr(generation, "message", None), "usage_metadata", None) or {}
-                self.count["input_tokens"] += int(usage.get("input_tokens", 0))
-                self.count["output_tokens"] += int(usage.get("output_tokens", 0))
+                self._add(usage.get("input_tokens"), usage.get("output_tokens"))
+
+    def on_llm_error(self, error: BaseException, **_: Any) -> None:
+        """A call that failed was a call; the OpenAI SDK raises on a cut reply and hands its usage along."""
+        self.count["calls"] += 1
+        usage = getattr(getattr(error, "completion", None), "usage", None)
+        self._add(getattr(usage, "prompt_tokens", 0), getattr(usage, "completion_tokens", 0))
+
+    def _add(self, input_tokens: int | None, output_tokens: int | None) -> None:
+        self.count["input_tokens"] += input_tokens or 0
+        self.count["output_tokens"] += output_tokens or 0
 
 
 def _config(call: Call, config: RunnableConfig, usage: Usage) -> RunnableConfig:
@@ -91,8 +98,9 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
         return body(state, config) if takes_config else body(state)
 
     def run(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        step, usage = start(state, config), Usage()
-        if not inspect.isgenerator(step):
+        usage: Usage = {}
+        step: Step | dict[str, Any] = start(state, config)
+        if not isinstance(step, Generator):
             return _finish(state, step, usage)
         done, asked = _advance(step, None, None)
         while not done:
@@ -104,9 +112,9 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
         return _finish(state, asked, usage)
 
     async def arun(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        usage = Usage()
-        step = await asyncio.to_thread(start, state, config)
-        if not inspect.isgenerator(step):
+        usage: Usage = {}
+        step: Step | dict[str, Any] = await asyncio.to_thread(start, state, config)
+        if not isinstance(step, Generator):
             return _finish(state, step, usage)
         done, asked = await asyncio.to_thread(_advance, step, None, None)
         while not done:
@@ -121,7 +129,9 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
 
 
 def nested(
-    read: Callable[[Any], dict[str, Any]], graph: Runnable[Any, Any], write: Callable[[dict[str, Any]], dict[str, Any]]
+    read: Callable[[Any], dict[str, Any]],
+    graph: Runnable[Any, Any],
+    write: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> Runnable[Any, dict[str, Any]]:
     """A graph as a node: `read` maps the parent's state to its input, `write` its output to a partial state.
 
@@ -156,9 +166,7 @@ def _invoke(asked: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage
 async def _ainvoke(asked: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
     if isinstance(asked, Call):
         return await asked.runnable.ainvoke(asked.input, _config(asked, config, usage))
-    replies = await asyncio.gather(
-        *(_ainvoke(call, config, usage) for call in asked), return_exceptions=True
-    )
+    replies = await asyncio.gather(*(_ainvoke(call, config, usage) for call in asked), return_exceptions=True)
     for reply in replies:
         if isinstance(reply, BaseException) and not isinstance(reply, RoleFailed):
             raise reply

@@ -35,11 +35,12 @@ class Decided:
 
 @dataclass(frozen=True)
 class Made:
-    """Who makes entries: recorded on each of them."""
+    """What makes entries, recorded on each of them: model, version of its prompt, version of the pipeline."""
 
     scope: Scope
     model: str
     pipeline: str
+    prompt: str | None = None
 
 
 class Organisation(Protocol):
@@ -99,5 +100,6 @@ def fact_entry(fact: Decided, made: Made) -> Entry:
         confidence=draft.confidence,
         actor=fact.actor,
         model=made.model,
+        prompt=made.prompt,
         pipeline=made.pipeline,
     )

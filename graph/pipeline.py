@@ -5,7 +5,7 @@ Whole pipelines can be compared, and evolved as a tree of runnable versions (Mem
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -20,7 +20,7 @@ from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
 from memcycle.core.theta import Switches, Theta
 from memcycle.graph.context import Context
-from memcycle.graph.environment import make_env
+from memcycle.graph.environment import Env, make_env
 from memcycle.graph.memory import memory_graph
 from memcycle.graph.organisation import AtomicFacts, Organisation
 from memcycle.graph.recall import recall_graph
@@ -32,7 +32,12 @@ if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
 
 GraphName = Literal["memory", "remember", "recall", "session"]
-GRAPHS = {"memory": memory_graph, "remember": remember_graph, "recall": recall_graph, "session": session_graph}
+GRAPHS: dict[GraphName, Callable[[Env], CompiledStateGraph[Any, Context, Any, Any]]] = {
+    "memory": memory_graph,
+    "remember": remember_graph,
+    "recall": recall_graph,
+    "session": session_graph,
+}
 
 
 class PipelineSpec(BaseModel):
@@ -68,7 +73,7 @@ def _shipped_prompts() -> list[str]:
 
 @dataclass(frozen=True)
 class Step:
-    """One node of a traced run: the path of graphs to it, its name, its partial state, seconds since the last."""
+    """One node of a traced run: the graphs on the way to it, its name, its partial state, its seconds."""
 
     path: tuple[str, ...]
     node: str
@@ -121,7 +126,9 @@ class Pipeline:
 
     def graph(self, name: GraphName) -> CompiledStateGraph[Any, Context, Any, Any]:
         """One of its graphs, compiled."""
-        env = make_env(self.roles, self.bank, self.settings, None, self.organisation, self.version)
+        env = make_env(
+            self.roles, self.bank, self.settings, organisation=self.organisation, version=self.version
+        )
         return GRAPHS[name](env)
 
     def trace(
@@ -129,9 +136,10 @@ class Pipeline:
     ) -> Iterator[Step]:
         """Runs a graph and gives each node's step as it ends, nested graphs included."""
         last = perf_counter()
-        for path, update in self.graph(name).stream(
+        run: Iterator[Any] = self.graph(name).stream(
             value, config, context=context, stream_mode="updates", subgraphs=True
-        ):
+        )
+        for path, update in run:
             now = perf_counter()
             for node, partial in update.items():
                 yield Step(tuple(part.split(":")[0] for part in path), node, partial or {}, now - last)

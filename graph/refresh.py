@@ -51,7 +51,9 @@ def refresher_call(env: Env, conflicts: ConflictSet) -> Call | None:
         if ref["memory"] in numbers
     ]
     turns: list[TurnView] = list(shown.values())
-    return env.call("refresher", RefresherInput(conflicts=views, turns=turns, now=env.now())) if views else None
+    return (
+        env.call("refresher", RefresherInput(conflicts=views, turns=turns, now=env.now())) if views else None
+    )
 
 
 def _memory(conflicts: ConflictSet, numbers: dict[str, int], name: str | None) -> MemoryView:
@@ -104,7 +106,10 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
     if not edit.text.strip() or same_text(edit.text) == same_text(target.text):
         into.rejected.append(Rejected(text=edit.text, why="the update changes nothing", target=target.id))
         return
-    other = next((name for ref in refs for name in (ref["memory"], ref["other"]) if name not in (None, target.id)), None)
+    other = next(
+        (name for ref in refs for name in (ref["memory"], ref["other"]) if name not in (None, target.id)),
+        None,
+    )
     newer = conflicts.entries.get(other or "")
     if newer is not None and newer.granularity == "fact" and same_text(newer.text) == same_text(edit.text):
         into.edits.append(_edit("UPDATE", target, edit, entry=newer))
@@ -112,16 +117,27 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
     named = conflicts.turns[edit.turn - 1] if edit.turn and 0 < edit.turn <= len(conflicts.turns) else None
     turn = named or next((found for ref in refs if (found := conflicts.turn(ref["turn"]))), None)
     if turn is None or not turn.is_evidence:
-        into.rejected.append(Rejected(text=edit.text, why="no person's turn stands behind it", target=target.id))
+        into.rejected.append(
+            Rejected(text=edit.text, why="no person's turn stands behind it", target=target.id)
+        )
     elif support(edit.text, turn) == 0:
         into.rejected.append(Rejected(text=edit.text, why="its turn does not say so", target=target.id))
     else:
         into.edits.append(_edit("UPDATE", target, edit, entry=_successor(edit, target, turn, made)))
 
 
-def _edit(op: str, target: Entry, edit: Refresh, entry: Entry | None = None, quote: str | None = None) -> Edit:
+def _edit(
+    op: str, target: Entry, edit: Refresh, entry: Entry | None = None, quote: str | None = None
+) -> Edit:
     return Edit.model_validate(
-        {"op": op, "entry": entry, "target": target.id, "reason": edit.why, "actor": "refresher", "quote": quote}
+        {
+            "op": op,
+            "entry": entry,
+            "target": target.id,
+            "reason": edit.why,
+            "actor": "refresher",
+            "quote": quote,
+        }
     )
 
 
@@ -144,5 +160,6 @@ def _successor(edit: Refresh, target: Entry, turn: Turn, made: Made) -> Entry:
         importance=target.importance,
         actor="refresher",
         model=made.model,
+        prompt=made.prompt,
         pipeline=made.pipeline,
     )

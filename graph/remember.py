@@ -1,6 +1,6 @@
 """remember: a chunk of turns becomes raw entries, facts and episodes (AMA 3.1-3.4, MemMA construction)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
@@ -33,7 +33,7 @@ from memcycle.graph.node import Step, node
 from memcycle.graph.organisation import Organisation
 from memcycle.graph.refresh import ConflictSet, guard_refresh, refresher_call
 from memcycle.graph.routes import after_search, after_stage, after_trigger, judge_action
-from memcycle.graph.segments import cut, has_cue, made, trigger_input, writer_calls, written
+from memcycle.graph.segments import cut, has_cue, trigger_input, writer_calls, written
 from memcycle.graph.states import ConflictRef, RememberInput, RememberOutput, RememberState
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class _Remember(Construction):
             output = yield call
         except RoleFailed as failed:
             return {"edits": [], "warnings": [*state["warnings"], f"nothing refreshed: {failed}"]}
-        guarded = guard_refresh(output, conflicts, made(self.env, scope))
+        guarded = guard_refresh(output, conflicts, self.env.made("refresher", scope))
         rejected = [rejected.model_dump(include={"text", "why"}) for rejected in guarded.rejected]
         return {
             "edits": [edit.model_dump(mode="json") for edit in guarded.edits],
@@ -155,7 +155,7 @@ class _Remember(Construction):
         scope = self.env.scope(config)
         episodes = [self.env.bank().turns(scope, episode["turns"]) for episode in state["episodes"]]
         replies = yield writer_calls(self.env, episodes)
-        entries, warnings = written(episodes, replies, made(self.env, scope))
+        entries, warnings = written(episodes, replies, self.env.made("episode_writer", scope))
         edits = [{"op": "ADD", "entry": entry, "actor": "episode_writer"} for entry in entries]
         return {"edits": edits, "warnings": [*state["warnings"], *warnings]}
 
@@ -197,7 +197,7 @@ def build_remember(
         organisation: How facts become entries.
         version: Version of the pipeline, recorded on entries.
     """
-    return remember_graph(make_env(roles, bank, settings, scope, organisation, version))
+    return remember_graph(make_env(roles, bank, settings, scope, organisation=organisation, version=version))
 
 
 def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:
@@ -206,7 +206,18 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     builder = StateGraph(
         RememberState, context_schema=Context, input_schema=RememberInput, output_schema=RememberOutput
     )
-    names = ["stage", "plan", "search", "judge", "construct", "check", "apply", "trigger", "write_episode", "finish"]
+    names = [
+        "stage",
+        "plan",
+        "search",
+        "judge",
+        "construct",
+        "check",
+        "apply",
+        "trigger",
+        "write_episode",
+        "finish",
+    ]
     names += ["guide"] if switches.guidance else []
     names += ["widen"] if switches.iterative else []
     names += ["refresh", "apply_refresh"] if switches.refresher else []
@@ -217,7 +228,7 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     def action(state: RememberState) -> str:
         return judge_action(state, theta, switches, env.retries)
 
-    actions = {"Pass": write}
+    actions: dict[Hashable, str] = {"Pass": write}
     if switches.iterative:
         actions["Retry"] = "widen"
         builder.add_edge("widen", "search")

@@ -40,7 +40,9 @@ def after_trigger(state: RememberState) -> Literal["episode ends", "goes on"]:
     return "episode ends" if state.get("episodes") else "goes on"
 
 
-def after_pass(state: RecallState, *, always_think: bool, iterative: bool) -> Literal["Pass: sufficient", "Pass: uncertain"]:
+def after_pass(
+    state: RecallState, *, always_think: bool, iterative: bool
+) -> Literal["Pass: sufficient", "Pass: uncertain"]:
     """A sufficient Pass is answered at once, unless the Meta-Thinker is to be asked always (MemMA)."""
     sufficient = state["verdict"]["sufficient"] and not always_think
     return "Pass: sufficient" if sufficient or not iterative else "Pass: uncertain"

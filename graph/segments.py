@@ -8,7 +8,6 @@ from memcycle.agents.rules import RULES
 from memcycle.core.entry import Entry, new_entry
 from memcycle.core.errors import RoleFailed
 from memcycle.core.language.tokens import approx_tokens
-from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import Env
@@ -85,10 +84,6 @@ def _episode(turns: Sequence[Turn], output: WriterOutput, made: Made) -> Entry:
         importance=output.importance,
         actor="episode_writer",
         model=made.model,
+        prompt=made.prompt,
         pipeline=made.pipeline,
     )
-
-
-def made(env: Env, scope: Scope) -> Made:
-    """Who makes the entries of this run."""
-    return Made(scope=scope, model=env.roles.model_name, pipeline=env.version)

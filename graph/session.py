@@ -19,7 +19,7 @@ from memcycle.graph.environment import Env, make_env
 from memcycle.graph.node import Step, nested, node
 from memcycle.graph.remember import remember_graph
 from memcycle.graph.routes import after_look
-from memcycle.graph.segments import made, writer_calls, written
+from memcycle.graph.segments import writer_calls, written
 from memcycle.graph.states import SessionOutput, SessionState
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class _Session:
     def __init__(self, env: Env) -> None:
         self.env = env
 
-    def look(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
+    def look(self, _: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Whether turns wait; starts a run's counts anew."""
         waiting = [turn.id for turn in self.env.bank().unprocessed(self.env.scope(config))]
         return {"waiting": waiting, "episodes": [], "result": {}, "warnings": [], "usage": {}}
@@ -48,13 +48,14 @@ class _Session:
         if len(segment) < SHORTEST_EPISODE:
             return {"episodes": [], "close_at": end}
         replies = yield writer_calls(self.env, [segment])
-        entries, warnings = written([segment], replies, made(self.env, scope))
+        entries, warnings = written([segment], replies, self.env.made("episode_writer", scope))
         return {"episodes": entries, "close_at": end, "warnings": [*state["warnings"], *warnings]}
 
     def apply_episode(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Writes it, staged."""
         edits = [
-            Edit.model_validate({"op": "ADD", "entry": entry, "actor": "episode_writer"}) for entry in state["episodes"]
+            Edit.model_validate({"op": "ADD", "entry": entry, "actor": "episode_writer"})
+            for entry in state["episodes"]
         ]
         applied = self.env.bank().apply(self.env.scope(config), edits, close_segment_at=state["close_at"])
         return {"episodes": [], "result": {"episodes": applied.added, "warnings": state["warnings"]}}
@@ -101,7 +102,9 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
         builder.add_node(name, node(name, getattr(nodes, name)))
     builder.add_node("catch_up", nested(_waiting, remember_graph(env), _remembered))
     builder.add_edge(START, "look")
-    builder.add_conditional_edges("look", after_look, {"turns wait": "catch_up", "none wait": "close_episode"})
+    builder.add_conditional_edges(
+        "look", after_look, {"turns wait": "catch_up", "none wait": "close_episode"}
+    )
     builder.add_edge("catch_up", "close_episode")
     builder.add_edge("close_episode", "apply_episode")
     builder.add_edge("apply_episode", "commit")

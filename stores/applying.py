@@ -31,7 +31,7 @@ class Prepared(NamedTuple):
     failure: str | None = None
 
 
-class _Refused(Exception):  # noqa: N818 - a verdict, not an error
+class _Refused(Exception):
     """Why an edit is not applied."""
 
 

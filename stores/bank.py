@@ -20,7 +20,7 @@ from memcycle.stores.ledger import turns as turn_rows
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.mirror import Mirror
-from memcycle.stores.reading import RECALLABLE, Reading
+from memcycle.stores.reading import Reading
 from memcycle.stores.vectors import Vectors
 from memcycle.stores.writer import Writer
 
@@ -265,7 +265,7 @@ class Bank(Reading):
         """
         vectors = self._for_writing().vectors
         records = portable.read_records(scope, rows)
-        texts = [one.entry.text for one in records if one.entry.status in RECALLABLE]
+        texts = [one.entry.text for one in records]
         found: dict[str, Any] = {}
         for start in range(0, len(texts), self.settings.bulk_batch):
             found |= vectors.of_all_that_can(texts[start : start + self.settings.bulk_batch])
@@ -335,7 +335,7 @@ def _open_views(
     from memcycle.stores.search import Search
 
     vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)
-    mirror = Mirror(settings, world, ledger, vectors)
+    mirror = Mirror(settings, ledger, vectors)
     return _Views(vectors, mirror, Search(ledger, mirror, vectors.embedder, settings.zone))
 
 

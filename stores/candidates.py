@@ -72,11 +72,14 @@ class Reader:
     def _read(self, conn: sqlite3.Connection, sql: str, named: dict[str, str]) -> Candidates:
         found = conn.execute(sql, self._parameters | named).fetchall()
         found.sort(key=lambda row: int(row[0]))
-        vectors = np.zeros((len(found), self.dim), dtype=np.float32)
-        for at, (_, _, _, blob) in enumerate(found):
-            if blob is not None:
-                vectors[at] = np.frombuffer(blob, dtype=np.float32)
-        return Candidates([r[0] for r in found], [r[1] for r in found], [r[2] for r in found], vectors)
+        blank = bytes(self.dim * np.dtype(np.float32).itemsize)
+        vectors = np.frombuffer(b"".join(row[3] or blank for row in found), dtype=np.float32)
+        return Candidates(
+            rows=[row[0] for row in found],
+            ids=[row[1] for row in found],
+            speakers=[row[2] for row in found],
+            vectors=vectors.reshape(len(found), self.dim),
+        )
 
     @cached_property
     def _parameters(self) -> dict[str, str | None]:

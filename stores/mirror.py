@@ -4,23 +4,20 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from memcycle.core.clock import World
 from memcycle.core.entry import Granularity
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores import lexical
+from memcycle.stores.chroma_client import ChromaClient, open_client
+from memcycle.stores.chroma_index import ChromaIndex
 from memcycle.stores.ledger import entries, meta, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import BUSY_SECONDS, Ledger
 from memcycle.stores.vectors import Vectors
-
-if TYPE_CHECKING:
-    from memcycle.stores.chroma_index import ChromaIndex
 
 _log = logging.getLogger(__name__)
 
@@ -32,10 +29,11 @@ class Mirror:
         operator_note: After a wipe against a server: what its operator must run; else None.
     """
 
-    def __init__(self, settings: Settings, world: World, ledger: Ledger, vectors: Vectors) -> None:
-        self._settings, self._world, self._ledger, self._vectors = settings, world, ledger, vectors
+    def __init__(self, settings: Settings, ledger: Ledger, vectors: Vectors) -> None:
+        self._settings, self._ledger, self._vectors = settings, ledger, vectors
         self.operator_note: str | None = None
         self._opening, self._draining = threading.RLock(), threading.RLock()
+        self._client: ChromaClient | None = None
         self._index: ChromaIndex | None = None
         self._file_lock = FileLock(settings.home / "locks" / "drain.lock", thread_local=False)
 
@@ -47,10 +45,11 @@ class Mirror:
         Raises:
             StoreBusy: another process has it. Names the pid.
         """
-        if self._settings.chroma_url or self._index is not None:
+        if self._settings.chroma_url:
             return
         try:
-            self._opened()
+            with self._opening:
+                self._connect()
         except StoreBusy:
             raise
         except StoreError as error:
@@ -84,12 +83,12 @@ class Mirror:
                 done += worked
         return done
 
-    def refill(self, *, fresh: bool = True) -> None:
-        """Makes the index anew from the ledger. `fresh`: also one too damaged to open."""
+    def refill(self) -> None:
+        """Makes the index anew from the ledger, also one too damaged to open."""
         with self._exclusive():
-            if fresh:
+            with self._opening:
                 self.close()
-                self._opened(fresh=True)
+                self._connect(fresh=True)
             with self._ledger.write() as conn:
                 for scope in sessions.all_scopes(conn):
                     outbox.put_active(conn, scope)
@@ -123,18 +122,21 @@ class Mirror:
     def close(self) -> None:
         """Frees the index. Idempotent."""
         with self._opening:
-            if self._index is not None:
-                self._index.close()
-                self._index = None
+            if self._client is not None:
+                self._client.close()
+            self._client = self._index = None
 
-    def _opened(self, *, fresh: bool = False) -> "ChromaIndex":
+    def _opened(self) -> ChromaIndex:
         with self._opening:
             if self._index is None:
-                from memcycle.stores.chroma_index import ChromaIndex
-
-                dimension = self._vectors.dimension()
-                self._index = ChromaIndex.open(self._settings, self._world, dimension, fresh=fresh)
+                self._index = ChromaIndex(self._connect(), self._settings.shards, self._vectors.dimension())
             return self._index
+
+    def _connect(self, *, fresh: bool = False) -> ChromaClient:
+        """Takes the index without asking the embedder, which may be down, for the dimension."""
+        if self._client is None:
+            self._client = open_client(self._settings, fresh=fresh)
+        return self._client
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:

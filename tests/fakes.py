@@ -10,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 Fault = Callable[[list[list[float]]], list[list[float]]]
 
 
-class TooManyRequests(Exception):  # noqa: N818 - named as what a provider says
+class TooManyRequests(Exception):
     """What an SDK raises on status 429, with the response it got."""
 
     def __init__(self, retry_after: str | None) -> None:

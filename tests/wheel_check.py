@@ -10,7 +10,10 @@ missing = prompts - {Path(name).name for name in names if name.startswith("memcy
 stray = [
     name
     for name in names
-    if "test" in name or "__pycache__" in name or "locomo10" in name or name.split("/")[0].split("-")[0] != "memcycle"
+    if "test" in name
+    or "__pycache__" in name
+    or "locomo10" in name
+    or name.split("/")[0].split("-")[0] != "memcycle"
 ]
 if missing or stray or not prompts:
     sys.exit(f"wheel is wrong: missing prompts {sorted(missing)}, stray files {stray}")

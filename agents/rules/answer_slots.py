@@ -43,7 +43,10 @@ _PERSON_NOUN = re.compile(
     r"niece|nephew|colleagues?|coworkers?|boss|neighbou?rs?|teammates?|coach|teacher|mentor|team|roommate|fianc[eé]e?)s?\b",
     re.IGNORECASE,
 )
-MAX_PERSONS = 3
+_CALLED = re.compile(
+    r"\b(?:called|named|titled?|names?(?: is| was| are|'s))\s+(?:[\"“]([^\"”]{2,60})[\"”]"
+    r"|((?:[A-Z][\w'’-]*|\d+)(?: (?:of |the |and )?(?:[A-Z][\w'’-]*|\d+))*))"
+)
 NEAR = 40
 """Characters after a number within which the noun it counts must stand."""
 
@@ -117,10 +120,26 @@ def persons_of(asked: Asked, passage: Passage, speakers: Sequence[str]) -> str |
         and not same_person(name, passage.memory.speaker)
     ]
     if named:
-        return " and ".join(named[:MAX_PERSONS])
+        return _joined(named, passage.text)
     if kin := _PERSON_NOUN.search(passage.text):
         return kin.group()
     return passage.memory.speaker if not asked.persons else None
+
+
+def _joined(names: Sequence[str], text: str) -> str:
+    """The first name, with those the text joins to it ("Ana and Tom", "Ana, Tom and Lea")."""
+    together = [names[0]]
+    for name in names[1:]:
+        if not re.search(rf"{re.escape(together[-1])}(?:,| and|, and) (?:\w+ )?{re.escape(name)}", text):
+            break
+        together.append(name)
+    return " and ".join(together)
+
+
+def name_of(asked: Asked, passage: Passage) -> str | None:
+    """What something is called, where the passage says so in so many words."""
+    called = _CALLED.search(passage.text) if asked.names else None
+    return next((name for name in called.groups() if name), None) if called else None
 
 
 def polarity_of(asked: Asked, passage: Passage, _: Sequence[str]) -> str:

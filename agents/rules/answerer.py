@@ -6,9 +6,23 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from memcycle.agents.answerer import AnswererInput, AnswererOutput
-from memcycle.agents.rules.answer_slots import duration_of, number_of, persons_of, polarity_of, time_of
+from memcycle.agents.rules.answer_slots import (
+    duration_of,
+    name_of,
+    number_of,
+    persons_of,
+    polarity_of,
+    time_of,
+)
 from memcycle.agents.rules.grounding import (
-    NEGATION, Asked, Passage, gap_of, known_speakers, passages, read_question, stem_set,
+    NEGATION,
+    Asked,
+    Passage,
+    gap_of,
+    known_speakers,
+    passages,
+    read_question,
+    stem_set,
 )  # fmt: skip
 from memcycle.agents.rules.spans import best_span
 from memcycle.agents.views import MemoryView
@@ -30,9 +44,11 @@ _TAGS = re.compile(r"\[image: ([^\]]*)\]")
 LIST_ITEMS = 4
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 RIVAL = 0.95
-CLOSE = 0.9
+CLOSE = 0.8
 """Share of the best passage's score from which another passage counts as equally fitting."""
 SPAN_PASSAGES = 3
+SHORT_REPLY = 8
+"""Words up to which a reply to the asked question is the answer as it stands."""
 
 
 _VALUES: dict[Slot, Callable[[Asked, Passage, Sequence[str]], str | None]] = {
@@ -52,7 +68,10 @@ class Found(NamedTuple):
 
 
 def answerer(value: AnswererInput) -> AnswererOutput:
-    """Answers from the evidence alone, or says in plain words that it holds nothing."""
+    """Answers from the evidence alone, or says in plain words that it holds nothing.
+
+    Confidence follows the mean token-F1 such answers reached on tuning conversations (0.1 to 0.45).
+    """
     speakers = known_speakers(value.evidence, value.window)
     asked = read_question(value.question, speakers, value.now)
     ranked = passages(asked, value.evidence)
@@ -67,7 +86,7 @@ def answerer(value: AnswererInput) -> AnswererOutput:
         answer=answer,
         answerable=True,
         citations=list(dict.fromkeys(passage.memory.n for passage in found.rests_on)),
-        confidence=round(min(0.95, 0.2 + 0.6 * best.around), 2),
+        confidence=round(0.05 + 0.45 * best.around, 2),
         quote=best.text,
         extractive=True,
     )
@@ -107,7 +126,7 @@ def _find(asked: Asked, own: list[Passage], speakers: Sequence[str]) -> Found:
     near = [passage for passage in own if passage.score >= CLOSE * own[0].score][:5]
     if asked.slot == "when" and (timed := time_of(asked, near)):
         return Found(timed[1], [timed[0]])
-    if asked.slot == "which" and (chosen := _chosen(asked, near)):
+    if chosen := _chosen(asked, near) or _named(asked, near):
         return chosen
     if read := _VALUES.get(asked.slot):
         for passage in near:
@@ -118,14 +137,22 @@ def _find(asked: Asked, own: list[Passage], speakers: Sequence[str]) -> Found:
 
 def _chosen(asked: Asked, near: Sequence[Passage]) -> Found | None:
     """The alternative of a choice question that a passage names without denying it, best passage first."""
+    offered = choices(asked.question) if asked.slot == "which" else []
     for passage in near:
-        for choice in choices(asked.question):
+        for choice in offered:
             if not stem_set(choice).isdisjoint(stem_set(passage.text)) and not NEGATION.search(passage.text):
                 return Found(choice, [passage])
     return None
 
 
+def _named(asked: Asked, near: Sequence[Passage]) -> Found | None:
+    return next((Found(name, [passage]) for passage in near if (name := name_of(asked, passage))), None)
+
+
 def _phrase(asked: Asked, own: list[Passage]) -> Found:
+    best = own[0]
+    if best.features["reply"] > best.cover and len(best.text.split()) <= SHORT_REPLY:
+        return Found(best.text.rstrip(".!?… "), [best])
     span = best_span(asked, own[:SPAN_PASSAGES])
     if span is None:
         return Found(_TAGS.sub(r"\1", own[0].text), [own[0]])

@@ -18,6 +18,7 @@ _REST = (
     r"|before|until|with(?!\s+milk))\b|[.,;!?()]|$)"
 )
 _TIES = ("single", "married", "engaged", "divorced", "widowed", "separated")
+_LEFT_FOR_GOOD = r"(?!\s+(?:at|early|late|around|before|after|with)\b)"
 _GROUP = (
     r"(?:band|team|club|choir|group|company|firm|startup|gym|course|class|program|programme"
     r"|school|university|college|church|league|committee|board|orchestra|job)"
@@ -62,6 +63,7 @@ FORMS: tuple[Form, ...] = (
         rf"{_WHO}{_GAP}(?:works?|working|worked|employed|teaches|teaching|interns?"
         rf"|interning)\s+(?:[a-z]+\s+){{0,5}}?(?:at|for|with)\s+{_PLACE}",
     ),
+    _form("employer", rf"{_WHO}{_GAP}(?:works?|working|worked)\s+at\s+(?:an?|the)\s+{_REST}"),
     _form(
         "employer",
         rf"{_WHO}{_GAP}(?:joined|started\s+(?:working\s+)?(?:[a-z]+\s+){{0,4}}?(?:at|for|with)"
@@ -100,7 +102,7 @@ FORMS: tuple[Form, ...] = (
     _form(
         "employer",
         rf"{_WHO}{_GAP}(?:quit|left|resigned\s+from|no\s+longer\s+(?:works?|teaches"
-        rf"|working)\s+(?:at|for|with))\s+{_PLACE}",
+        rf"|working)\s+(?:at|for|with))\s+{_PLACE}{_LEFT_FOR_GOOD}",
         change=True,
         ended=True,
     ),
@@ -138,7 +140,8 @@ FORMS: tuple[Form, ...] = (
     _form("habit", rf"{_WHO}{_GAP}no\s+longer\s+{_REST}", change=True, ended=True),
     _form(
         "habit",
-        rf"{_WHO}{_GAP}(?:completely\s+)?(?:stopped|quit|gave\s+up|given\s+up|cancelled|canceled"
+        rf"{_WHO}{_GAP}(?:completely\s+)?(?:stopped(?!\s+(?:the|an?|h[ie][sr]|their)\b)|quit"
+        r"|gave\s+up|given\s+up|cancelled|canceled"
         rf"|dropped\s+out\s+of)\s+(?!by\b|at\b|in\b|for\b|to\b|on\b){_REST}",
         change=True,
         ended=True,

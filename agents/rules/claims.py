@@ -23,8 +23,10 @@ _OCCUPATION = re.compile(
 )
 _NO_OCCUPATION = word_set(
     """
-    member lover mother father sister brother supporter daughter number winner beginner believer
-    outsider better other player owner fighter neighbor helper leader partner regular major minor
+    swimmer runner reader gamer hiker cyclist drinker eater sleeper listener traveler traveller great
+    good big huge best real true proud strong stronger member lover mother father sister brother
+    supporter daughter number winner beginner believer outsider better other player owner fighter
+    neighbor helper leader partner regular major minor
     """
 )  # fmt: skip
 
@@ -138,9 +140,8 @@ def _names_occupation(value: str) -> bool:
     """ "a nurse at the clinic", not "a great supporter"."""
     head = re.split(r"\s+(?:at|in|for|of|with|on|who|that)\b", value)[0].split()
     return (
-        bool(head)
-        and len(head) <= MOST_TITLE_WORDS
-        and head[-1] not in _NO_OCCUPATION
+        0 < len(head) <= MOST_TITLE_WORDS
+        and not {head[0], head[-1]} & _NO_OCCUPATION
         and bool(_OCCUPATION.search(head[-1]))
     )
 

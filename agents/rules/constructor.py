@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
 from memcycle.agents.rules.contradiction import contradiction
@@ -15,10 +16,9 @@ from memcycle.agents.rules.labels import (
 )  # fmt: skip
 from memcycle.agents.rules.third_person import possessive
 from memcycle.agents.rules.verbs import sentence_pattern
-from memcycle.agents.rules.wording import Worded, listener_of, worded
+from memcycle.agents.rules.wording import Worded, listener_of, said_of, true_until, worded
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import same_text
-from memcycle.core.language.dates import Reading, read_dates
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import split_sentences
 from memcycle.core.language.tokens import content_stems
@@ -71,12 +71,11 @@ def forget_target(request: str, memories: Sequence[MemoryView]) -> MemoryView | 
 def _facts_of(
     turn: TurnView, speakers: list[str], listener: str | None, memories: Sequence[MemoryView]
 ) -> list[FactDraft]:
-    readings = read_dates(turn.text, turn.time)
     request = forget_request(turn.text)
     facts = []
     for item in worded(turn.text, turn.speaker, listener):
         if request is None or turn.text[item.begin : item.end] not in request:
-            facts.append(_with_edit(_draft(turn, item, readings, speakers), turn, memories))
+            facts.append(_with_edit(_draft(turn, item, speakers), true_until(item, turn), memories))
     if request is not None and (target := forget_target(request, memories)) is not None:
         facts.append(
             FactDraft(
@@ -119,11 +118,8 @@ def _sentences(text: str) -> list[str]:
     return [piece for _, _, piece in split_sentences(text) if not piece.startswith("[image:")]
 
 
-def _draft(turn: TurnView, item: Worded, readings: list[Reading], speakers: list[str]) -> FactDraft:
-    inside = [reading for reading in readings if item.begin <= reading.begin < item.end]
-    when = next((reading for reading in inside if not reading.approximate), inside[0] if inside else None)
-    if item.extra:
-        when = None
+def _draft(turn: TurnView, item: Worded, speakers: list[str]) -> FactDraft:
+    when = said_of(item, turn)
     persons = persons_of(item.text, speakers)
     kind = kind_of(item.text)
     entities = entities_of(item.text, [*persons, *speakers])
@@ -147,7 +143,7 @@ def _draft(turn: TurnView, item: Worded, readings: list[Reading], speakers: list
     )  # fmt: skip
 
 
-def _with_edit(draft: FactDraft, turn: TurnView, memories: Sequence[MemoryView]) -> FactDraft:
+def _with_edit(draft: FactDraft, until: datetime, memories: Sequence[MemoryView]) -> FactDraft:
     """The draft as an edit of a given fact it repeats or replaces; else as an addition."""
     facts = [memory for memory in memories if memory.granularity == "fact"]
     for memory in facts:
@@ -155,7 +151,7 @@ def _with_edit(draft: FactDraft, turn: TurnView, memories: Sequence[MemoryView])
             return draft.model_copy(update={"edit": "NONE", "target": memory.n})
     for memory in facts:
         earlier = memory.event_time or memory.time
-        newer = earlier is None or earlier <= (draft.event_time or turn.time)
+        newer = earlier is None or earlier <= until
         if newer and contradiction(draft.text, memory.text):
             return draft.model_copy(update={"edit": "UPDATE", "target": memory.n})
     return draft

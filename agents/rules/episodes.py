@@ -19,8 +19,9 @@ from memcycle.core.language.wordlists import word_set
 Reason = Literal["topic_shift", "request", "saturation", "gap", "farewell"]
 GAP = timedelta(hours=4)
 SATURATION = 20
-WINDOW, LEAST_LENGTH, LEAST_AFTER = 4, 5, 3
-SHIFT, CUE_BONUS = 0.09, 0.06
+WINDOW, LEAST_LENGTH, LEAST_AFTER = 4, 5, 2
+LEAST_WORDS = 7
+SHIFT, CUE_BONUS = 0.14, 0.08
 _FAREWELL = re.compile(
     r"\b(?:bye|goodbye|good\s+night|talk\s+(?:to\s+you\s+)?(?:soon|later|again)"
     r"|see\s+(?:you|ya)(?:\s+(?:soon|later|then|around|tomorrow))?"
@@ -56,7 +57,8 @@ SAME = 0.5
 def episode_trigger(value: TriggerInput) -> TriggerOutput:
     """Where episodes end in the open segment: time gap, farewell, request, topic shift, saturation.
 
-    A shift needs three turns after it to be seen, unless a cue phrase announces it.
+    A shift is seen best with two turns or more after it; with one, only where a cue phrase announces it
+    or the turn shares no word with what went before.
     """
     turns = value.turns
     words = [Counter(content_stems(_CAPTION.sub(" ", turn.text))) for turn in turns]
@@ -111,9 +113,10 @@ def _farewell_over(turns: Sequence[TurnView], start: int, cut: int) -> bool:
 def _shifts(turns: Sequence[TurnView], words: Sequence[Counter[str]], start: int, cut: int) -> bool:
     """Whether the words before and after a place have little in common, less than at its neighbours."""
     cue = bool(_CUE.search(turns[cut].text))
-    if len(turns) - cut < LEAST_AFTER and not cue:
-        return False
     here = _overlap(words, start, cut)
+    if len(turns) - cut < LEAST_AFTER and not cue:
+        # One turn is little to tell by: it must be long and have no word in common.
+        return here == 0 and len(words[cut]) >= LEAST_WORDS
     near = [_overlap(words, start, place) for place in (cut - 1, cut + 1) if start < place < len(turns) - 1]
     limit = SHIFT + (CUE_BONUS if cue else 0)
     return here < limit and (cue or all(here <= other for other in near))

@@ -19,8 +19,8 @@ from memcycle.agents.judge import (
 from memcycle.agents.rules.contradiction import contradiction
 from memcycle.agents.rules.labels import locations_of
 from memcycle.agents.rules.verbs import is_finite
-from memcycle.agents.rules.wording import listener_of, worded
-from memcycle.agents.views import MemoryView
+from memcycle.agents.rules.wording import Worded, listener_of, true_until, worded
+from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import same_text
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
@@ -148,23 +148,25 @@ def _when(memory: MemoryView) -> datetime | None:
 def _conflicts_with_turns(value: JudgeInput) -> list[Conflict]:
     stored = [(memory, _claims_of(memory)) for memory in value.candidates if memory.current]
     found: dict[int, Conflict] = {}
-    for turn in value.items:
-        if turn.role != "human":
-            continue
-        new = [
-            item.text
-            for item in worded(
-                turn.text, turn.speaker, listener_of(turn.speaker, [*value.window, *value.items])
-            )
-        ]
+    talk = [*value.window, *value.items]
+    for turn in (item for item in value.items if item.role == "human"):
+        new = worded(turn.text, turn.speaker, listener_of(turn.speaker, talk))
         for memory, claims in stored:
-            earlier = _when(memory)
-            if memory.n in found or (earlier is not None and earlier > turn.time):
-                continue
-            why = next((why for text in new for claim in claims if (why := contradiction(text, claim))), None)
-            if why:
+            why = _why(turn, new, memory, claims)
+            if why and memory.n not in found:
                 found[memory.n] = Conflict(memory=memory.n, turn=turn.n, why=why)
     return list(found.values())
+
+
+def _why(turn: TurnView, new: Sequence[Worded], memory: MemoryView, claims: Sequence[str]) -> str | None:
+    """Why a statement of the turn contradicts a memory that is not younger than it, else None."""
+    earlier = _when(memory)
+    for item in new:
+        if earlier is None or earlier <= true_until(item, turn):
+            why = next((why for claim in claims if (why := contradiction(item.text, claim))), None)
+            if why:
+                return why
+    return None
 
 
 def _conflicts_among(memories: Sequence[MemoryView]) -> list[Conflict]:

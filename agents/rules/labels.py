@@ -7,6 +7,7 @@ from memcycle.core.entry import Kind
 from memcycle.core.language.names import person_names, without_possessive
 from memcycle.core.language.readings import MONTHS, WEEKDAYS
 from memcycle.core.language.tokens import STOPWORDS, content_stems, tokenize
+from memcycle.core.language.wordlists import word_set
 
 _PREFERENCE = re.compile(
     r"^\S+(?:\s+and\s+(?:others|\S+)|['’]s?\s+\w+)?(?:\s+(?:doesn't|does not|don't|really"
@@ -55,6 +56,7 @@ _NUMBER = re.compile(
     r"|thousand|million)\b",
     re.IGNORECASE,
 )
+_LANDFORMS = word_set("lake mount mt river cape fort port isle island gulf bay")
 _CALENDAR = frozenset(MONTHS) | frozenset(WEEKDAYS)
 MAX_KEYWORDS, SHORTEST = 10, 3
 
@@ -117,7 +119,7 @@ def keywords_of(text: str) -> list[str]:
 
 def persons_of(text: str, speakers: Iterable[str]) -> list[str]:
     """Persons named in a statement; speakers are known."""
-    return person_names(text, speakers)
+    return [name for name in person_names(text, speakers) if name.split()[0].casefold() not in _LANDFORMS]
 
 
 def importance_of(text: str, kind: Kind, *, dated: bool, named: bool) -> float:

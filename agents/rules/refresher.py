@@ -3,9 +3,8 @@
 from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, RefresherOutput
 from memcycle.agents.rules.constructor import forget_request, forget_target
 from memcycle.agents.rules.contradiction import contradiction
-from memcycle.agents.rules.wording import Worded, listener_of, worded
+from memcycle.agents.rules.wording import listener_of, said_of, true_until, worded
 from memcycle.agents.views import MemoryView, TurnView
-from memcycle.core.language.dates import Reading, read_dates
 
 
 def refresher(value: RefresherInput) -> RefresherOutput:
@@ -40,9 +39,9 @@ def _by_turn(memory: MemoryView, turn: TurnView, turns: list[TurnView]) -> Refre
         why = next((why for old in olds if (why := contradiction(item.text, old))), None)
         if why is None:
             continue
-        began = _began(item, turn)
-        if known is not None and (began.start if began else turn.time) < known:
+        if known is not None and true_until(item, turn) < known:
             return Refresh(op="NONE", memory=memory.n, why="older evidence never overwrites newer")
+        began = said_of(item, turn)
         return Refresh(
             op="UPDATE",
             memory=memory.n,
@@ -52,13 +51,6 @@ def _by_turn(memory: MemoryView, turn: TurnView, turns: list[TurnView]) -> Refre
             why=why,
         )
     return Refresh(op="NONE", memory=memory.n, why="no clear contradiction in the turn's words")
-
-
-def _began(item: Worded, turn: TurnView) -> Reading | None:
-    inside = [
-        r for r in read_dates(turn.text, turn.time) if item.begin <= r.begin < item.end and not r.approximate
-    ]
-    return inside[0] if inside else None
 
 
 def _by_memory(memory: MemoryView, other: MemoryView) -> Refresh:

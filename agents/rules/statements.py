@@ -3,7 +3,7 @@
 import re
 from typing import Literal, NamedTuple
 
-from memcycle.agents.rules.verbs import BASE, STATE, is_past
+from memcycle.agents.rules.verbs import BASE, STATE, is_finite, is_past
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import split_sentences
 from memcycle.core.language.tokens import content_stems
@@ -50,7 +50,7 @@ _REACTION = re.compile(
       |(?:thanks|thank\s+you|congrats|congratulations|good\s+luck|best\s+of\s+luck|way\s+to\s+go|keep\b|take\s+care|talk\s+to|see\s+you|bye|hope\b).*
       |can['’]?t\s+wait(?:\s+to\s+(?:see|hear)\s+.*)?
       |(?:i\s+)?(?:totally\s+|completely\s+|really\s+|couldn['’]t\s+)?agree(?:\s+\w+){0,3}
-      |(?:i\s+|i['’]d\s+)?love\s+(?:that|it|this|to\s+(?:hear|see)).{0,25}
+      |(?:i\s+|i['’]d\s+)?love\s+(?:(?:that|it|this)\b|to\s+(?:hear|see)\s+(?:it|that|them|more|you|how|what)\b).{0,25}
       |(?:i\s+)?(?:really\s+)?appreciate\s+(?:it|that|you|your)\b.{0,50}
       |(?:here['’]?s?|check|take\s+a\s+look|look\s+at)\b.{0,40}
       |(?:(?:it|that)(?:['’]s|\s+is)\s+)?(?:always\s+)?(?:so\s+|really\s+|super\s+)?(?:good|great|nice|awesome|lovely|cool|wonderful|amazing|fun)\s+(?:to|catching|chatting|talking|seeing|hearing)\b.{0,40}
@@ -74,6 +74,7 @@ _PRONOUN = re.compile(
     r"^(?:it|they|this|that|these|those|he|she|there|his|her|their|its|both|which)\b", re.IGNORECASE
 )
 _FIRST = re.compile(r"(?:\bI\b|\b(?:me|my|mine|myself|we|us|our|ours)\b)", re.IGNORECASE)
+_SUBJECT = re.compile(r"\b(?:I|we)\b|\w['’](?:s|re|ve|ll|d|m)\b|\w+n['’]t\b|\w+s\b\s+(?!of\b)", re.IGNORECASE)
 _MOOD = word_set(
     """
     excited stoked pumped thrilled scared nervous determined tired swamped ready keen interested
@@ -95,7 +96,7 @@ _CAPTION = re.compile(r"^\[image:\s*(?P<what>[^\]]*)\]$", re.IGNORECASE)
 _FINITE_AFTER_ING = re.compile(
     r"\b\w+s\s+(?:me|us|my)\b|\b(?:is|was|are|were|has|have|had|can|will|must|should|could"
     r"|would|might|be|gets?|feels?|makes?|made|helps?|helped|gives?|gave|takes?|keeps?"
-    r"|brings?)\b|['’]s\b"
+    r"|brings?)\b|(?<!to\s)\b(?:let|lets|need|needs|make|help|give)\b|['’]s\b"
 )
 _BEFORE_VERB = word_set("so super really just still finally also already totally")
 _MISSING_SUBJECT = {"been": "I have ", "gonna": "I am "} | dict.fromkeys(
@@ -137,6 +138,17 @@ def statements(text: str) -> list[Statement]:
             if stance is not None:
                 found.append(Statement(start, stop, piece, stance))
     return found
+
+
+def plain_statements(text: str) -> list[Statement]:
+    """The sentences of a text in a language whose grammar the rules do not know; questions are left out."""
+    return [
+        Statement(begin, end, sentence, "said")
+        for begin, end, sentence in split_sentences(text)
+        if not is_question(sentence)
+        and len(content_stems(sentence)) > MIN_STEMS
+        and not _CAPTION.match(sentence)
+    ]
 
 
 def _trimmed(sentence: str) -> str:
@@ -201,6 +213,8 @@ def _stance(piece: str, words: list[str]) -> Stance | None:
         return None
     if _PRONOUN.match(piece):
         return "pronoun"
+    if not _SUBJECT.search(piece) and not any(is_finite(word.lower()) for word in words):
+        return None  # "Expression of myself and a way to relax."
     return "own" if _FIRST.search(piece) else "said"
 
 

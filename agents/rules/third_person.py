@@ -28,7 +28,10 @@ _NO_VERB = word_set(
     more much well then into by up out back than how what could would myself this it alone today
     """
 )
-_JOINED = re.compile(r"(?:\b(?:[A-Z][\w’']+|(?:[Mm]y|our|the|a)\s+(?:\w+\s+)?\w+))\s+and\s*$")
+_JOINED = re.compile(
+    r"(?:^|[.,;:!?]\s*|\b(?:that|when|if|because|but|so)\s+)"
+    r"(?:[A-Z][\w’']+|(?:[Mm]y|[Oo]ur|[Tt]he|[Aa]|[A-Z]\w*['’]s?)\s+(?:\w+\s+)?\w+)\s+and\s*$"
+)
 
 
 def possessive(name: str) -> str:

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
-from memcycle.agents.rules.statements import Stance, Statement, elliptic, statements
+from memcycle.agents.rules.statements import Stance, Statement, elliptic, plain_statements, statements
 from memcycle.agents.rules.third_person import possessive, third_person
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import same_text
+from memcycle.core.language.dates import Reading, read_dates
 from memcycle.core.language.questions import question_language
+from memcycle.core.language.readings import end_of
 from memcycle.core.language.wordlists import word_set
 
 _PHOTO = re.compile(
@@ -38,7 +41,8 @@ _NOT_NAMES = word_set(
     Saturday Sunday Thanks Wow
     """
 )  # fmt: skip
-MAX_GLUED = 22
+_ENGLISH = re.compile(r"\b(?:the|and|is|my|you|it|to|of|with|this|that|have)\b|\bI['’]", re.IGNORECASE)
+MAX_GLUED, LEAST_FOREIGN_WORDS = 22, 6
 
 
 class Worded(NamedTuple):
@@ -61,12 +65,8 @@ def worded(text: str, speaker: str, listener: str | None = None) -> list[Worded]
     two grow too long, and for statements about the world, the speaker is said to have said so. Text
     that is not English is kept as said, after the speaker's name.
     """
-    if question_language(text) != "en":
-        return [
-            Worded(s.begin, s.end, f"{speaker}: {s.text}", s.stance)
-            for s in statements(text)
-            if s.stance != "caption"
-        ]
+    if not _is_english(text):
+        return [Worded(s.begin, s.end, f"{speaker}: {s.text}", s.stance) for s in plain_statements(text)]
     found: list[Worded] = []
     for statement in statements(text):
         last = next((w for w in reversed(found) if not w.extra), None)
@@ -85,11 +85,37 @@ def worded(text: str, speaker: str, listener: str | None = None) -> list[Worded]
     return list(unique.values())
 
 
+def _is_english(text: str) -> bool:
+    """Whether the rules of English apply. Short Latin texts show too little to say otherwise."""
+    if question_language(text) == "en" or _ENGLISH.search(text):
+        return True
+    return text.isascii() and len(text.split()) < LEAST_FOREIGN_WORDS
+
+
 def listener_of(speaker: str, turns: Sequence[TurnView]) -> str | None:
     """Who is spoken to: the other person of a talk of two, else None."""
     others = {turn.speaker for turn in turns if turn.role in ("human", "ai")} - {speaker}
     humans = {turn.speaker for turn in turns if turn.role == "human"} - {speaker}
     return humans.pop() if len(others) == len(humans) == 1 else None
+
+
+def said_of(item: Worded, turn: TurnView) -> Reading | None:
+    """When what a statement tells happened: its first exact time expression, else its first one."""
+    if item.extra:
+        return None
+    inside = [
+        reading for reading in read_dates(turn.text, turn.time) if item.begin <= reading.begin < item.end
+    ]
+    return next((reading for reading in inside if not reading.approximate), inside[0] if inside else None)
+
+
+def true_until(item: Worded, turn: TurnView) -> datetime:
+    """The latest moment a statement can speak of: the end of its period, at most when it was said.
+
+    "moved in 2010" is no news about a home that was named in 2020.
+    """
+    reading = said_of(item, turn)
+    return turn.time if reading is None else min(turn.time, end_of(reading.start, reading.precision))
 
 
 def _wording(statement: Statement, speaker: str, listener: str | None) -> str:

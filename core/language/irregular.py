@@ -5,19 +5,21 @@ from functools import lru_cache
 from memcycle.core.language.tokens import stems
 
 _FORMS = """
-    be was were been am is are; become became; begin began begun; bite bit bitten; blow blew blown; break broke broken;
-    bring brought; build built; buy bought; catch caught; choose chose chosen; come came; deal dealt; dig dug;
-    do did done; draw drew drawn; drink drank drunk; drive drove driven; eat ate eaten; fall fell fallen; feed fed;
-    feel felt; fight fought; find found; fly flew flown; forget forgot forgotten; forgive forgave forgiven;
-    freeze froze frozen; get got gotten; give gave given; go went gone; grow grew grown; hang hung; have had has;
-    hear heard; hide hid hidden; hold held; keep kept; know knew known; lay laid; lead led; leave left; lend lent;
-    lose lost; make made; mean meant; meet met; pay paid; ride rode ridden; ring rang rung; rise rose risen; run ran;
-    say said; see saw seen; sell sold; send sent; shake shook shaken; shine shone; shoot shot; show shown;
-    sing sang sung; sink sank sunk; sit sat; sleep slept; speak spoke spoken; spend spent; stand stood;
-    steal stole stolen; stick stuck; strike struck; swear swore sworn; sweep swept; swim swam swum; swing swung;
-    take took taken; teach taught; tear tore torn; tell told; think thought; throw threw thrown;
-    understand understood; wake woke woken; wear wore worn; weave wove woven; win won; write wrote written;
-    child children; man men; woman women; foot feet; tooth teeth; mouse mice; person people; wife wives; life lives
+    be was were been am is are; become became; begin began begun; bite bit bitten; blow blew blown; break
+    broke broken; bring brought; build built; buy bought; catch caught; choose chose chosen; come came;
+    deal dealt; dig dug; do did done; draw drew drawn; drink drank drunk; drive drove driven; eat ate
+    eaten; fall fell fallen; feed fed; feel felt; fight fought; find found; fly flew flown; forget forgot
+    forgotten; forgive forgave forgiven; freeze froze frozen; get got gotten; give gave given; go went
+    gone; grow grew grown; hang hung; have had has; hear heard; hide hid hidden; hold held; keep kept;
+    know knew known; lay laid; lead led; leave left; lend lent; lose lost; make made; mean meant; meet
+    met; pay paid; ride rode ridden; ring rang rung; rise rose risen; run ran; say said; see saw seen;
+    sell sold; send sent; shake shook shaken; shine shone; shoot shot; show shown; sing sang sung; sink
+    sank sunk; sit sat; sleep slept; speak spoke spoken; spend spent; stand stood; steal stole stolen;
+    stick stuck; strike struck; swear swore sworn; sweep swept; swim swam swum; swing swung; take took
+    taken; teach taught; tear tore torn; tell told; think thought; throw threw thrown; understand
+    understood; wake woke woken; wear wore worn; weave wove woven; win won; write wrote written; child
+    children; man men; woman women; foot feet; tooth teeth; mouse mice; person people; wife wives; life
+    lives
 """
 _BASE: dict[str, str] = {
     stem: stems(base)[0]

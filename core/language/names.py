@@ -69,7 +69,7 @@ def _known_pattern(name: str) -> re.Pattern[str]:
 def same_person(left: str | None, right: str | None) -> bool:
     """Whether two names may be of one person: equal, a first name of a full one, or a clear short form.
 
-    A short form is a prefix of at least three letters of the same part ("Mel" and "Melanie").
+    A short form is a prefix of at least three letters of the same part ("Alex" and "Alexandra").
     """
     one, other = (_fold(left or "").split(), _fold(right or "").split())
     if not one or not other:

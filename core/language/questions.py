@@ -212,7 +212,9 @@ def choices(question: str) -> list[str]:
         flags=re.IGNORECASE,
     )
     right = re.split(r"\b(?:in|on|at|for|as|when|after|before|during)\b", match.group(2), flags=re.IGNORECASE)
-    pair = [left[-1].strip(), right[0].strip()]
+    second = re.sub(r"^(?:a|an|the)\s+", "", right[0].strip(), flags=re.IGNORECASE)
+    first = " ".join(left[-1].split()[-max(1, len(second.split())) :])  # alternatives are alike in length
+    pair = [first, second]
     return pair if all(pair) else []
 
 

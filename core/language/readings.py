@@ -79,6 +79,12 @@ class Frame(NamedTuple):
         return self.reference.date()
 
 
+def end_of(start: datetime, precision: Precision) -> datetime:
+    """The moment a period of this precision is over; `start` itself for a minute."""
+    days = {"minute": 0, "day": 1, "week": 7, "month": 31, "season": 92, "year": 366}[precision]
+    return start + timedelta(days=days)
+
+
 def midnight(day: date, like: datetime) -> datetime:
     """The first moment of a day in the zone of `like`."""
     return datetime.combine(day, time(), tzinfo=like.tzinfo)

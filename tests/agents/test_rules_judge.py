@@ -134,7 +134,17 @@ def turn(n: int, speaker: str, text: str, role: str = "human") -> TurnView:
 
 
 def memory(n: int, text: str, **fields: object) -> MemoryView:
-    return MemoryView(**{"n": n, "granularity": "fact", "text": text, "speaker": "Ines", "role": "human", "time": THEN, **fields})
+    return MemoryView(
+        **{
+            "n": n,
+            "granularity": "fact",
+            "text": text,
+            "speaker": "Ines",
+            "role": "human",
+            "time": THEN,
+            **fields,
+        }
+    )
 
 
 def remember(items: list[TurnView], candidates: list[MemoryView]) -> JudgeOutput:
@@ -142,23 +152,33 @@ def remember(items: list[TurnView], candidates: list[MemoryView]) -> JudgeOutput
 
 
 def recall(question: str, candidates: list[MemoryView]) -> JudgeOutput:
-    return judge(JudgeInput(purpose="recall", items=[turn(1, "user", question)], candidates=candidates, now=NOW))
+    return judge(
+        JudgeInput(purpose="recall", items=[turn(1, "user", question)], candidates=candidates, now=NOW)
+    )
 
 
 def test_a_new_turn_conflicts_with_a_stored_fact() -> None:
-    found = remember([turn(1, "Ines", "Big news: I moved to Porto!")], [memory(0, "Ines likes cheese."), memory(4, "Ines lives in Vienna.")])
+    found = remember(
+        [turn(1, "Ines", "Big news: I moved to Porto!")],
+        [memory(0, "Ines likes cheese."), memory(4, "Ines lives in Vienna.")],
+    )
     assert [(c.memory, c.turn) for c in found.conflicts] == [(4, 1)]
     assert found.sufficient
 
 
 def test_a_raw_turn_is_read_in_its_speakers_name() -> None:
-    found = remember([turn(1, "Ines", "I moved to Porto.")], [memory(0, "I live in Vienna.", granularity="raw")])
+    found = remember(
+        [turn(1, "Ines", "I moved to Porto.")], [memory(0, "I live in Vienna.", granularity="raw")]
+    )
     assert [c.memory for c in found.conflicts] == [0]
 
 
 @pytest.mark.parametrize("role", ["ai", "tool", "system"])
 def test_what_no_person_said_conflicts_with_nothing(role: str) -> None:
-    assert remember([turn(1, "Ines", "I moved to Porto.", role)], [memory(0, "Ines lives in Vienna.")]).conflicts == []
+    assert (
+        remember([turn(1, "Ines", "I moved to Porto.", role)], [memory(0, "Ines lives in Vienna.")]).conflicts
+        == []
+    )
 
 
 def test_older_evidence_does_not_conflict() -> None:
@@ -167,7 +187,12 @@ def test_older_evidence_does_not_conflict() -> None:
 
 
 def test_superseded_memories_conflict_no_more() -> None:
-    assert remember([turn(1, "Ines", "I moved to Porto.")], [memory(0, "Ines lives in Vienna.", current=False)]).conflicts == []
+    assert (
+        remember(
+            [turn(1, "Ines", "I moved to Porto.")], [memory(0, "Ines lives in Vienna.", current=False)]
+        ).conflicts
+        == []
+    )
 
 
 def test_recall_sees_the_later_of_two_stored_facts() -> None:
@@ -191,20 +216,26 @@ def test_recall_sees_the_later_of_two_stored_facts() -> None:
         ("When did Tom adopt the dog?", "Ines adopted the dog yesterday.", {}, False),
     ],
 )  # fmt: skip
-def test_sufficient_by_the_asked_slot(question: str, text: str, fields: dict[str, object], sufficient: bool) -> None:
+def test_sufficient_by_the_asked_slot(
+    question: str, text: str, fields: dict[str, object], sufficient: bool
+) -> None:
     found = recall(question, [memory(0, text, **fields)])
     assert found.sufficient is sufficient
     assert bool(found.missing) is not sufficient
 
 
 def test_only_what_shares_words_is_relevant() -> None:
-    found = recall("When did Ines adopt the dog?", [memory(0, "Ines adopted a dog."), memory(1, "Ines likes cheese.")])
+    found = recall(
+        "When did Ines adopt the dog?", [memory(0, "Ines adopted a dog."), memory(1, "Ines likes cheese.")]
+    )
     assert found.relevant == [0]
 
 
 def verdict(text: str, said: str, near: list[MemoryView] | None = None, **fields: object) -> FactVerdict:
     role = fields.pop("role", "human")
-    fact = NewFact(n=7, text=text, speaker="Ines", turn=turn(1, "Ines", said, str(role)), near=near or [], **fields)
+    fact = NewFact(
+        n=7, text=text, speaker="Ines", turn=turn(1, "Ines", said, str(role)), near=near or [], **fields
+    )
     return fact_judge(FactJudgeInput(facts=[fact], now=NOW)).verdicts[0]
 
 
@@ -246,4 +277,9 @@ def test_relation_to_the_nearest_fact(new: str, old: str, relation: str) -> None
 
 def test_the_same_words_about_another_day_are_another_fact() -> None:
     stored = memory(3, "Ines went swimming yesterday.", event_time=THEN)
-    assert verdict("Ines went swimming yesterday.", "I went swimming yesterday.", [stored], event_time=NOW).relation == "new"
+    assert (
+        verdict(
+            "Ines went swimming yesterday.", "I went swimming yesterday.", [stored], event_time=NOW
+        ).relation
+        == "new"
+    )

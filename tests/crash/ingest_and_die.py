@@ -1,4 +1,4 @@
-"""Run by test_crash_ingest: ingests the demo conversation and kills itself around the n-th ledger transaction.
+"""Run by test_crash_ingest: ingests the demo conversation and dies around the n-th ledger write.
 
 Arguments: home, n (0: never), `before` or `after` its commit. Prints each acknowledged turn id at once.
 """

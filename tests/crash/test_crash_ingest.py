@@ -1,4 +1,4 @@
-"""kill -9 in the middle of an ingest: nothing acknowledged is lost, nothing is doubled, the end is the same."""
+"""kill -9 in the middle of an ingest: nothing acknowledged is lost, nothing doubled."""
 
 import os
 import random
@@ -32,8 +32,6 @@ def run(home: Path, fatal: int, moment: str) -> subprocess.CompletedProcess[str]
 def exported(home: Path) -> list[dict]:
     with open_memory(home) as memory:
         rows = list(memory.export())
-        index = memory.bank.check()
-    assert index["drift"] == 0 if "drift" in index else True
     return [{key: value for key, value in row.items() if key not in CLOCK_FIELDS} for row in rows]
 
 

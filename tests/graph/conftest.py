@@ -63,12 +63,16 @@ class Cycle:
             )
         return made
 
-    def remember(self, *said, session: str = "s1", settings: Settings | None = None, **roles: Any) -> dict[str, Any]:
+    def remember(
+        self, *said, session: str = "s1", settings: Settings | None = None, **roles: Any
+    ) -> dict[str, Any]:
         graph = build_remember(replace(Roles.rules(), **roles), self.bank, settings)
         value = {"turns": self.turns(*said, session=session)} if said else {}
         return graph.invoke(value, context={"user": "ana", "session": session})
 
-    def recall(self, question: str, settings: Settings | None = None, session: str = "s1", **given: Any) -> dict[str, Any]:
+    def recall(
+        self, question: str, settings: Settings | None = None, session: str = "s1", **given: Any
+    ) -> dict[str, Any]:
         context = {"user": "ana", "session": session, **given.pop("context", {})}
         graph = build_recall(replace(Roles.rules(), **given), self.bank, settings)
         return graph.invoke({"question": question}, context=context)

@@ -9,14 +9,27 @@ from hypothesis import strategies as st
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.graph.guards import best_source, effective_time, is_older, requested_deletion, stands_in, support
+from memcycle.graph.guards import (
+    best_source,
+    effective_time,
+    is_older,
+    requested_deletion,
+    stands_in,
+    support,
+)
 
 SCOPE = Scope(user="ana", session="s")
 
 
 def turn(text: str, role: str = "human", n: int = 1) -> Turn:
     return Turn(
-        id=f"Ds:{n}", session="s", position=n, speaker="Ana", role=role, text=text, time=datetime(2024, 5, n, tzinfo=UTC)
+        id=f"Ds:{n}",
+        session="s",
+        position=n,
+        speaker="Ana",
+        role=role,
+        text=text,
+        time=datetime(2024, 5, n, tzinfo=UTC),
     )
 
 
@@ -64,7 +77,11 @@ def test_support_counts_content_words_and_frees_the_speaker():
 
 
 def test_the_best_source_is_a_human_turn():
-    turns = [turn("The canoes arrived", "ai", 1), turn("My canoes arrived today", "human", 2), turn("Nice", "human", 3)]
+    turns = [
+        turn("The canoes arrived", "ai", 1),
+        turn("My canoes arrived today", "human", 2),
+        turn("Nice", "human", 3),
+    ]
     assert best_source("The canoes arrived", turns).id == "Ds:2"
     assert best_source("Zebras sleep", turns) is None
 

@@ -62,7 +62,10 @@ def test_a_reply_of_ones_own_reads_the_evidence(bank):
 
     graph = build_memory(bank=bank, reply=reply)
     graph.invoke(said("I play the cello."), context=CONTEXT)
-    assert graph.invoke(said("Which instrument do I play?"), context=CONTEXT)["messages"][-1].content != "0 found"
+    assert (
+        graph.invoke(said("Which instrument do I play?"), context=CONTEXT)["messages"][-1].content
+        != "0 found"
+    )
 
 
 def test_a_human_message_is_needed(bank):
@@ -99,7 +102,11 @@ def test_in_a_parent_with_another_state(bank):
     parent = StateGraph(Parent)
     parent.add_node(
         "remember",
-        nested(lambda state: {"messages": state["notes"][-1:]}, build_remember(bank=bank, scope=scope), lambda out: {}),
+        nested(
+            lambda state: {"messages": state["notes"][-1:]},
+            build_remember(bank=bank, scope=scope),
+            lambda out: {},
+        ),
     )
     parent.add_node(
         "recall",
@@ -115,7 +122,8 @@ def test_in_a_parent_with_another_state(bank):
     graph = parent.compile(checkpointer=InMemorySaver())
     for thread in ("t1", "t2"):
         out = graph.invoke(
-            {"question": "What do I tune?", "notes": ["I tune harpsichords."]}, {"configurable": {"thread_id": thread}}
+            {"question": "What do I tune?", "notes": ["I tune harpsichords."]},
+            {"configurable": {"thread_id": thread}},
         )
         assert out["notes"][0] == "I tune harpsichords."
         assert len(out["notes"]) == 2

@@ -37,9 +37,7 @@ def test_its_version_is_recorded_on_what_it_makes(bank):
 
 
 def test_a_traced_run_gives_each_step_nested_ones_included(bank):
-    steps = list(
-        Pipeline.load({}, bank).trace("memory", {"messages": [("user", "I keep two canoes.")]}, ANA)
-    )
+    steps = list(Pipeline.load({}, bank).trace("memory", {"messages": [("user", "I keep two canoes.")]}, ANA))
     nodes = [(*step.path, step.node) for step in steps]
     assert ("recall", "listen") in nodes
     assert ("remember", "apply") in nodes

@@ -18,7 +18,9 @@ QUIET = {"episode_trigger": Always(TriggerOutput(boundaries=[]))}
 
 def facts(*drafts: str | FactDraft) -> Scripted:
     return Scripted(
-        ConstructorOutput(facts=[d if isinstance(d, FactDraft) else FactDraft(text=d, turn=1) for d in drafts])
+        ConstructorOutput(
+            facts=[d if isinstance(d, FactDraft) else FactDraft(text=d, turn=1) for d in drafts]
+        )
     )
 
 
@@ -39,21 +41,32 @@ PASS = Always(JudgeOutput(relevant=[0], sufficient=True))
 
 
 def test_raw_turn_fact_and_result(cycle):
-    out = cycle.remember("I keep two beehives on the roof", constructor=facts("Ana keeps two beehives on the roof"), **QUIET)
+    out = cycle.remember(
+        "I keep two beehives on the roof", constructor=facts("Ana keeps two beehives on the roof"), **QUIET
+    )
     assert out["result"]["turns"] == ["Ds1:1"]
     assert cycle.facts() == ["Ana keeps two beehives on the roof"]
     entry = cycle.bank.get(ANA, out["result"]["facts"])[0]
-    assert (entry.turns, entry.speaker, entry.status, entry.actor) == (("Ds1:1",), "Ana", "staged", "constructor")
+    assert (entry.turns, entry.speaker, entry.status, entry.actor) == (
+        ("Ds1:1",),
+        "Ana",
+        "staged",
+        "constructor",
+    )
     assert [raw.text for raw in cycle.bank.raw_entries(ANA, ["Ds1:1"])] == ["I keep two beehives on the roof"]
 
 
 def test_a_failed_constructor_leaves_turns_waiting_and_the_next_run_takes_them(cycle):
-    out = cycle.remember("I repair accordions", constructor=Scripted(RoleFailed("constructor", "no JSON")), **QUIET)
+    out = cycle.remember(
+        "I repair accordions", constructor=Scripted(RoleFailed("constructor", "no JSON")), **QUIET
+    )
     assert out["result"]["unextracted"] == ["Ds1:1"]
     assert out["result"]["facts"] == []
     assert any("constructor" in warning for warning in out["result"]["warnings"])
     constructor = Scripted(
-        ConstructorOutput(facts=[FactDraft(text="Ana repairs accordions", turn=1), FactDraft(text="Ana has a dog", turn=2)])
+        ConstructorOutput(
+            facts=[FactDraft(text="Ana repairs accordions", turn=1), FactDraft(text="Ana has a dog", turn=2)]
+        )
     )
     out = cycle.remember("I have a dog", constructor=constructor, **QUIET)
     assert [view.text for view in constructor.seen[0].turns] == ["I repair accordions", "I have a dog"]
@@ -100,7 +113,10 @@ def test_an_unsupported_fact_is_judged_beside_its_turn_and_refused(cycle):
         **QUIET,
     )
     shown = judge.seen[0].facts[0]
-    assert (shown.text, shown.turn.text) == ("The user is called Oduya", "Show last quarter's orders for client Oduya")
+    assert (shown.text, shown.turn.text) == (
+        "The user is called Oduya",
+        "Show last quarter's orders for client Oduya",
+    )
     assert cycle.facts() == []
     assert out["result"]["rejected"] == [{"text": "The user is called Oduya", "why": "not said of herself"}]
 
@@ -117,7 +133,11 @@ def test_guidance_reaches_the_constructor_and_its_switch_removes_the_node(cycle)
 
 def _plan_always(query: str = "teach") -> Always:
     intent = Intent(fine=False, abs=False, event=False, atomic=True)
-    return Always(lambda value: RetrieverOutput(plans=[Plan(n=i.n, query=query, intent=intent, k=5) for i in value.items]))
+    return Always(
+        lambda value: RetrieverOutput(
+            plans=[Plan(n=i.n, query=query, intent=intent, k=5) for i in value.items]
+        )
+    )
 
 
 def test_refresh_updates_the_conflicting_memory_and_keeps_history(cycle):
@@ -126,7 +146,9 @@ def test_refresh_updates_the_conflicting_memory_and_keeps_history(cycle):
     out = cycle.remember(
         "I left Larkfield, I teach at Quarry Lane now",
         judge=conflict_with("Ana teaches at Larkfield"),
-        refresher=Scripted(RefresherOutput(edits=[Refresh(op="UPDATE", memory=0, text="Ana teaches at Quarry Lane", turn=1)])),
+        refresher=Scripted(
+            RefresherOutput(edits=[Refresh(op="UPDATE", memory=0, text="Ana teaches at Quarry Lane", turn=1)])
+        ),
         constructor=facts(FactDraft(text="Ana teaches at Quarry Lane", turn=1)),
         fact_judge=Always(FactJudgeOutput(verdicts=[])),
         **QUIET,
@@ -147,7 +169,9 @@ def test_the_refresher_touches_the_conflict_set_only(cycle, memory):
     out = cycle.remember(
         "I teach at Quarry Lane now",
         judge=conflict_with("Ana teaches at Larkfield"),
-        refresher=Scripted(RefresherOutput(edits=[Refresh(op="UPDATE", memory=memory, text="Ana swims", turn=1)])),
+        refresher=Scripted(
+            RefresherOutput(edits=[Refresh(op="UPDATE", memory=memory, text="Ana swims", turn=1)])
+        ),
         constructor=facts(),
         **QUIET,
     )
@@ -176,7 +200,9 @@ def test_a_deletion_in_the_users_words_is_done(cycle):
     out = cycle.remember(
         "Please forget my address",
         judge=conflict_with("Ana lives at Elm Road"),
-        refresher=Scripted(RefresherOutput(edits=[Refresh(op="DELETE", memory=0, quote="forget my address")])),
+        refresher=Scripted(
+            RefresherOutput(edits=[Refresh(op="DELETE", memory=0, quote="forget my address")])
+        ),
         constructor=facts(),
         **QUIET,
     )
@@ -193,7 +219,14 @@ def test_a_deletion_that_rests_on_an_equal_fact_is_ignored(cycle):
         judge=PASS,
         constructor=Scripted(
             lambda value: ConstructorOutput(
-                facts=[FactDraft(text="Ana keeps two beehives", turn=1, edit="DELETE", target=_shown(value, "Ana keeps two beehives"))]
+                facts=[
+                    FactDraft(
+                        text="Ana keeps two beehives",
+                        turn=1,
+                        edit="DELETE",
+                        target=_shown(value, "Ana keeps two beehives"),
+                    )
+                ]
             )
         ),
         fact_judge=Always(FactJudgeOutput(verdicts=[])),
@@ -212,7 +245,9 @@ def test_an_unknown_memory_number_is_reported_and_its_text_kept(cycle):
     out = cycle.remember(
         "I train for a triathlon in June",
         judge=PASS,
-        constructor=facts(FactDraft(text="Ana trains for a triathlon in June", turn=1, edit="UPDATE", target=12)),
+        constructor=facts(
+            FactDraft(text="Ana trains for a triathlon in June", turn=1, edit="UPDATE", target=12)
+        ),
         **QUIET,
     )
     assert sorted(cycle.facts()) == ["Ana rows", "Ana trains for a triathlon in June"]
@@ -221,9 +256,17 @@ def test_an_unknown_memory_number_is_reported_and_its_text_kept(cycle):
 
 def test_paraphrases_merge_when_the_judge_says_so(cycle):
     cycle.remember("I play bass clarinet", constructor=facts("Ana plays bass clarinet"), **QUIET)
-    judge = Scripted(lambda value: FactJudgeOutput(verdicts=[FactVerdict(n=1, supported=True, relation="duplicate", near=0)]))
+    judge = Scripted(
+        lambda value: FactJudgeOutput(
+            verdicts=[FactVerdict(n=1, supported=True, relation="duplicate", near=0)]
+        )
+    )
     cycle.remember(
-        "I play the bass clarinet", judge=PASS, constructor=facts("Ana plays the bass clarinet"), fact_judge=judge, **QUIET
+        "I play the bass clarinet",
+        judge=PASS,
+        constructor=facts("Ana plays the bass clarinet"),
+        fact_judge=judge,
+        **QUIET,
     )
     stored = cycle.bank.entries(ANA, granularity="fact")
     assert [entry.text for entry in stored] == ["Ana plays bass clarinet"]
@@ -232,12 +275,21 @@ def test_paraphrases_merge_when_the_judge_says_so(cycle):
 
 def test_older_evidence_never_overwrites_newer(cycle):
     cycle.remember("I live in Linz", constructor=facts("Ana lives in Linz"), **QUIET)
-    draft = FactDraft(text="Ana lived in Graz", turn=1, event_time="2020-01-01T00:00:00Z", event_precision="year", edit="UPDATE", target=0)
+    draft = FactDraft(
+        text="Ana lived in Graz",
+        turn=1,
+        event_time="2020-01-01T00:00:00Z",
+        event_precision="year",
+        edit="UPDATE",
+        target=0,
+    )
     out = cycle.remember(
         "Back in 2020 I lived in Graz",
         judge=PASS,
         constructor=Scripted(
-            lambda value: ConstructorOutput(facts=[draft.model_copy(update={"target": _shown(value, "Ana lives in Linz")})])
+            lambda value: ConstructorOutput(
+                facts=[draft.model_copy(update={"target": _shown(value, "Ana lives in Linz")})]
+            )
         ),
         fact_judge=Always(FactJudgeOutput(verdicts=[])),
         **QUIET,
@@ -255,7 +307,9 @@ def test_retry_widens_at_most_k_r_rounds(cycle):
 
 def test_without_refresher_the_conflict_is_kept_side_by_side(cycle):
     settings = cycle.bank.settings.model_copy(update={"switches": Switches(refresher=False)})
-    cycle.remember("I teach at Larkfield", constructor=facts("Ana teaches at Larkfield"), settings=settings, **QUIET)
+    cycle.remember(
+        "I teach at Larkfield", constructor=facts("Ana teaches at Larkfield"), settings=settings, **QUIET
+    )
     cycle.remember(
         "I teach at Quarry Lane",
         judge=conflict_with("Ana teaches at Larkfield"),
@@ -317,7 +371,9 @@ def test_a_failing_role_never_costs_a_fact(cycle, role):
     failing = {role: Always(RoleFailed(role, "nonsense"))}
     if role == "refresher":
         failing["judge"] = conflict_with("Ana rows a boat")
-    out = cycle.remember("I sail a boat now", constructor=facts("Ana sails a boat these days"), **QUIET, **failing)
+    out = cycle.remember(
+        "I sail a boat now", constructor=facts("Ana sails a boat these days"), **QUIET, **failing
+    )
     assert "Ana sails a boat these days" in cycle.facts()
     assert any(role in warning for warning in out["result"]["warnings"])
 

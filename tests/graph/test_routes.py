@@ -99,7 +99,11 @@ def test_after_trigger(episodes, label):
 
 @pytest.mark.parametrize(
     ("state", "label"),
-    [({}, "session goes on"), ({"end_session": False}, "session goes on"), ({"end_session": True}, "session ends")],
+    [
+        ({}, "session goes on"),
+        ({"end_session": False}, "session goes on"),
+        ({"end_session": True}, "session ends"),
+    ],
 )
 def test_after_remember(state, label):
     assert routes.after_remember(state) == label

@@ -2,22 +2,23 @@
 
 import pytest
 
-from memcycle.stores.chroma_index import ChromaIndex
+from memcycle.stores import mirror
 from tests.banks import ListIndex, open_bank
 
 
 @pytest.fixture
 def list_index(monkeypatch):
-    """Every bank of the test keeps its vectors in a list."""
+    """Every bank of the test keeps its vectors in a list; gives the lists by home."""
     made = {}
 
-    def opened(settings, world, dim, *, fresh=False):
+    def client(settings, *, fresh=False):
         index = made.setdefault(settings.home, ListIndex(settings))
         if fresh:
             index.held.clear()
         return index
 
-    monkeypatch.setattr(ChromaIndex, "open", staticmethod(opened))
+    monkeypatch.setattr(mirror, "open_client", client)
+    monkeypatch.setattr(mirror, "ChromaIndex", lambda index, shards, dim: index)
     return made
 
 

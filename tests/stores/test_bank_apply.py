@@ -131,7 +131,11 @@ JUNE = datetime(2023, 6, 1, tzinfo=UTC)
         ({"observed_at": SAID}, {"observed_at": SAID - DAY}, False),
         ({"observed_at": SAID}, {"observed_at": SAID}, True),
         ({"observed_at": SAID}, {"observed_at": None}, True),
-        ({"event_time": JUNE, "observed_at": JUNE + DAY}, {"event_time": JUNE - DAY, "observed_at": LATER}, False),
+        (
+            {"event_time": JUNE, "observed_at": JUNE + DAY},
+            {"event_time": JUNE - DAY, "observed_at": LATER},
+            False,
+        ),
         # Old news told late.
         ({"observed_at": SAID}, {"event_time": SAID - 400 * DAY, "observed_at": LATER}, False),
         # A plan of ours is evidence of the day it was made: it can be changed before it comes true.
@@ -140,7 +144,11 @@ JUNE = datetime(2023, 6, 1, tzinfo=UTC)
         # "I moved today", told at noon to someone who heard the old address at ten.
         (
             {"observed_at": SAID},
-            {"event_time": SAID.replace(hour=0), "event_precision": "day", "observed_at": SAID + timedelta(hours=2)},
+            {
+                "event_time": SAID.replace(hour=0),
+                "event_precision": "day",
+                "observed_at": SAID + timedelta(hours=2),
+            },
             True,
         ),
         # "This year I moved."

@@ -106,7 +106,7 @@ def test_a_damaged_file_is_named(path, read_only):
 
 def test_a_home_that_is_a_file_is_named(tmp_path):
     (tmp_path / "home").write_text("a file")
-    with pytest.raises(StoreError, match="cannot use .*home as memory home: .*; choose another one"):
+    with pytest.raises(StoreError, match=r"cannot use .*home as memory home: .*; choose another one"):
         opened(tmp_path / "home" / "ledger.sqlite3")
 
 
@@ -117,7 +117,7 @@ def test_a_ledger_that_is_a_folder_is_named(path):
 
 
 def test_reading_needs_something_to_read(path):
-    with pytest.raises(StoreError, match="no memory at .*; run `memcycle ingest`"):
+    with pytest.raises(StoreError, match=r"no memory at .*; run `memcycle ingest`"):
         opened(path, read_only=True)
     assert not path.parent.exists()
 

@@ -1,0 +1,151 @@
+"""The contract of every role of a `Roles` set. Parametrise `role_set` to run model roles through it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from memcycle.agents.answerer import AnswererInput
+from memcycle.agents.constructor import ConstructorInput
+from memcycle.agents.episodes import TriggerInput, WriterInput
+from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
+from memcycle.agents.meta_thinker import AnswerabilityInput, GuideInput
+from memcycle.agents.query_reasoner import QueryReasonerInput
+from memcycle.agents.refresher import ConflictView, RefresherInput
+from memcycle.agents.retriever import RetrieverInput
+from memcycle.agents.roles import OUTPUTS, Roles
+from memcycle.agents.views import MemoryView, TurnView
+
+NOW = datetime(2024, 6, 1, 10, tzinfo=UTC)
+TEXTS = {
+    "plain": [
+        "I sold the old loom at the market in Graz last week.",
+        "Nice! Who bought it, and for how much?",
+    ],
+    "emoji": ["🎉🎉🎉", "👩‍👩‍👧 ❤️?"],
+    "cjk": ["我昨天在北京买了一辆自行车。", "谁买了自行车？"],
+    "rtl": ["اشتريت دراجة أمس.", "متى؟"],
+    "markup": ["{}$name %s ```x = 1``` <b>&</b> ' OR 1=1 --", "\\n \" ' [image: a loom]"],
+    "blank": [" ", "\n\t"],
+    "long": ["I sold a loom in May 2021. " * 750, "word" * 5000],
+    "none": [],
+}
+
+
+def turns(texts: list[str]) -> list[TurnView]:
+    names = ["Ines", "Tomek"]
+    return [
+        TurnView(n=n, speaker=names[n % 2], role="human", text=text, time=NOW)
+        for n, text in enumerate(texts, 1)
+    ]
+
+
+def memories(texts: list[str]) -> list[MemoryView]:
+    """Numbered from 5, so that a role which counts instead of reading numbers is caught."""
+    return [
+        MemoryView(n=n, granularity="raw", text=text, speaker="Ines", role="human", time=NOW)
+        for n, text in enumerate(texts, 5)
+    ]
+
+
+def inputs(texts: list[str]) -> dict[str, Any]:
+    """An input for every role, made of the same texts."""
+    said, held = turns(texts), memories(texts)
+    question = texts[-1] if texts else ""
+    new = [NewFact(n=turn.n, text=turn.text, speaker=turn.speaker, turn=turn, near=held) for turn in said]
+    conflicts = [ConflictView(memory=one, turn=said[-1]) for one in held]
+    return {
+        "constructor": ConstructorInput(turns=said, memories=held, now=NOW),
+        "episode_trigger": TriggerInput(turns=said, new=len(said)),
+        "episode_writer": WriterInput(turns=said),
+        "retriever": RetrieverInput(purpose="recall", items=said, window=said, now=NOW),
+        "judge": JudgeInput(purpose="recall", items=said, candidates=held, now=NOW),
+        "fact_judge": FactJudgeInput(facts=new, now=NOW),
+        "refresher": RefresherInput(conflicts=conflicts, turns=said, now=NOW),
+        "guide": GuideInput(turns=said, memories=held, now=NOW),
+        "answerability": AnswerabilityInput(question=question, evidence=held, now=NOW),
+        "query_reasoner": QueryReasonerInput(
+            question=question, gap=question, tried=[question], evidence=held
+        ),
+        "answerer": AnswererInput(question=question, evidence=held, now=NOW),
+    }
+
+
+def shown(value: BaseModel) -> tuple[set[int], set[int]]:
+    """Numbers of turns and of memories an input shows."""
+    found: tuple[set[int], set[int]] = (set(), set())
+    for part in _parts(value):
+        if isinstance(part, TurnView):
+            found[0].add(part.n)
+        if isinstance(part, MemoryView):
+            found[1].add(part.n)
+    return found
+
+
+def _parts(value: Any) -> Iterator[BaseModel]:
+    if isinstance(value, BaseModel):
+        yield value
+        for name in type(value).model_fields:
+            yield from _parts(getattr(value, name))
+    if isinstance(value, list):
+        for item in value:
+            yield from _parts(item)
+
+
+TURN_NUMBERS = {"turn": "one", "after": "one", "related_turns": "many"}
+MEMORY_NUMBERS = {
+    "memory": "one",
+    "other": "one",
+    "target": "one",
+    "near": "one",
+    "relevant": "many",
+    "citations": "many",
+}
+
+
+def returned(output: BaseModel, fields: dict[str, str]) -> set[int]:
+    """Numbers an output names in these fields."""
+    found: set[int] = set()
+    for part in _parts(output):
+        for name in fields.keys() & type(part).model_fields.keys():
+            value = getattr(part, name)
+            found |= set(value) if isinstance(value, list) else {value} - {None}
+    return found
+
+
+@pytest.fixture(params=["rules"])
+def role_set(request: pytest.FixtureRequest) -> Roles:
+    return {"rules": Roles.rules}[request.param]()
+
+
+roles_and_texts = [pytest.param(role, kind, id=f"{role}-{kind}") for role in OUTPUTS for kind in TEXTS]
+
+
+def test_every_role_has_an_input_here():
+    assert set(inputs([])) == set(OUTPUTS) == set(Roles.rules().names())
+
+
+@pytest.mark.parametrize(("role", "kind"), roles_and_texts)
+def test_a_role_gives_its_output_and_only_numbers_it_was_shown(role_set, role, kind):
+    value = inputs(TEXTS[kind])[role]
+    output = getattr(role_set, role).invoke(value)
+    assert type(output) is OUTPUTS[role]
+    turn_numbers, memory_numbers = shown(value)
+    assert returned(output, TURN_NUMBERS) <= turn_numbers
+    assert returned(output, MEMORY_NUMBERS) <= memory_numbers
+
+
+@pytest.mark.parametrize("role", OUTPUTS)
+def test_a_role_says_the_same_twice(role_set, role):
+    value = inputs(TEXTS["plain"])[role]
+    runnable = getattr(role_set, role)
+    assert runnable.invoke(value) == runnable.invoke(value)
+
+
+@pytest.mark.parametrize("role", OUTPUTS)
+async def test_a_role_says_the_same_awaited(role_set, role):
+    value = inputs(TEXTS["plain"])[role]
+    runnable = getattr(role_set, role)
+    assert await runnable.ainvoke(value) == runnable.invoke(value)

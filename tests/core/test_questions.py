@@ -1,0 +1,107 @@
+"""What a question asks for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memcycle.core.language.irregular import base_stems
+from memcycle.core.language.questions import asked_slot, choices, focus, is_question, question_language
+
+
+@pytest.mark.parametrize(
+    ("question", "slot"),
+    [
+        ("When did Ines open the bakery?", "when"),
+        ("What year was the bridge built?", "when"),
+        ("In which month does the lease end?", "when"),
+        ("Who painted the shed?", "who"),
+        ("Whose bike is that?", "who"),
+        ("Where does Tomek live?", "where"),
+        ("Which city did they fly to?", "where"),
+        ("How many canoes does he own?", "how_many"),
+        ("How often do you paddle?", "how_many"),
+        ("What is the price of the loom?", "how_many"),
+        ("How long has she been climbing?", "how_long"),
+        ("How many weeks did the repair take?", "how_long"),
+        ("Why did Ines move?", "why"),
+        ("What is the reason for the delay?", "why"),
+        ("How does Tomek feel about it?", "how"),
+        ("Did Ines sell the van?", "yes_no"),
+        ("And is Tomek married?", "yes_no"),
+        ("Would she rather have tea or coffee?", "which"),
+        ("Which kayak did he choose?", "which"),
+        ("What kind of bread does she bake?", "which"),
+        ("What instruments does Tomek play?", "list"),
+        ("What are her hobbies?", "list"),
+        ("What did Ines buy?", "what"),
+        ("In what ways does she help?", "list"),
+        ("The lease ends in May.", "other"),
+        ("", "other"),
+        ("Wann hat Ines das Auto verkauft?", "when"),
+        ("Où est la clé de la maison ?", "where"),
+        ("¿Cuándo es el cumpleaños de Ana?", "when"),
+        ("李雷什么时候搬家？", "when"),
+        ("谁是李雷的老师？", "who"),
+    ],
+)
+def test_slots(question, slot):
+    assert asked_slot(question) == slot
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Where is the key?", "en"),
+        ("Wo ist der Schlüssel?", "de"),
+        ("Où est la clé ?", "fr"),
+        ("¿Dónde está la llave?", "es"),
+        ("Dove è la chiave?", "it"),
+        ("钥匙在哪里？", "zh"),
+        ("鍵はどこですか", "ja"),
+        ("Где ключ?", "ru"),
+        ("???", "en"),
+    ],
+)
+def test_languages(text, language):
+    assert question_language(text) == language
+
+
+@pytest.mark.parametrize(
+    ("question", "noun"),
+    [
+        ("What colour is the door?", "colour"),
+        ("How many old canoes does he own?", "old canoes"),
+        ("What kind of bread does she bake?", "bread"),
+        ("What is that?", ""),
+        ("Why not?", ""),
+    ],
+)
+def test_focus(question, noun):
+    assert focus(question) == noun
+
+
+def test_choices_are_the_alternatives():
+    assert choices("Does Tomek prefer tea or coffee?") == ["tea", "coffee"]
+    assert choices("Does he like tea or something else?") == []
+    assert choices("Does he like tea?") == []
+
+
+def test_questions_are_told_from_statements():
+    assert [is_question(text) for text in ("Is it?", "why not", "I do.", "什么？", "")] == [
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_irregular_forms_meet_their_base():
+    assert base_stems("she went and bought children") == base_stems("she go and buy child")
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_read_the_same_twice(text):
+    assert asked_slot(text) == asked_slot(text)
+    assert focus(text) == focus(text)
+    assert len(choices(text)) in (0, 2)

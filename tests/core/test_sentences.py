@@ -1,0 +1,38 @@
+"""Sentence boundaries and their places."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memcycle.core.language.sentences import split_sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("I met Dr. Adler at 5 p.m. yesterday. Nice.", ["I met Dr. Adler at 5 p.m. yesterday.", "Nice."]),
+        ("It cost $3.50. See www.a.test now.", ["It cost $3.50.", "See www.a.test now."]),
+        ("Well... it rained.", ["Well... it rained."]),
+        ("Well... It rained.", ["Well...", "It rained."]),
+        ("She said “Go!” Then left.", ["She said “Go!”", "Then left."]),
+        ("So good 😀 We won 🎉", ["So good 😀", "We won 🎉"]),
+        ("one\ntwo\n\nthree", ["one", "two", "three"]),
+        ("Look! [image: a dog. And a cat] Cute?", ["Look!", "[image: a dog. And a cat]", "Cute?"]),
+        ("今天好。明天见！", ["今天好。", "明天见！"]),
+        ("   ", []),
+    ],
+)
+def test_boundaries(text: str, sentences: list[str]) -> None:
+    assert [sentence for _, _, sentence in split_sentences(text)] == sentences
+
+
+@given(st.text(max_size=200))
+def test_nothing_but_white_space_is_lost(text: str) -> None:
+    place = 0
+    for begin, end, sentence in split_sentences(text):
+        assert text[begin:end] == sentence == sentence.strip()
+        assert sentence
+        assert not text[place:begin].strip()
+        place = end
+    assert not text[place:].strip()
