@@ -199,7 +199,7 @@ def _block(index: int, block: Any) -> str:
         return block
     if not isinstance(block, Mapping):
         raise BadInput(f"field 'content', block {index}: {_shown(block)} is neither text nor a dict")
-    if block.get("type") in {"text", "input_text", "output_text", None} and "text" in block:
+    if block.get("type") in ("text", "input_text", "output_text", None) and "text" in block:
         if not isinstance(block["text"], str):
             raise BadInput(f"field 'content', block {index}: 'text' is {_shown(block['text'])}, not text")
         return block["text"]

@@ -3,8 +3,8 @@
 import asyncio
 import functools
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,10 +14,7 @@ from pydantic import ValidationError
 
 from memcycle.agents.roles import Roles
 from memcycle.core.clock import World
-from memcycle.core.edit import Event
-from memcycle.core.entry import Entry, Granularity, Kind, Status
-from memcycle.core.errors import BadInput, UnknownEntry
-from memcycle.core.scope import Scope
+from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
 from memcycle.core.timestamps import read_time
 from memcycle.core.turn import Turn
@@ -28,14 +25,12 @@ from memcycle.graph.session import build_session
 from memcycle.prompts import PromptSet
 from memcycle.results import Added, Answer, Ended
 from memcycle.runs import Run, awaited, off_loop, runs
+from memcycle.stored import Stored, first_complaint
 from memcycle.stores.bank import Bank
 from memcycle.stores.registry import shared_bank
 
-_CURRENT: tuple[Status, ...] = ("active", "staged")
-_NEVER = datetime.max.replace(tzinfo=UTC)
 
-
-class Memory:
+class Memory(Stored):
     """Long-term memory of one home directory.
 
     Use it as a context manager, sync or async; every method has an awaitable form with `a` before its
@@ -58,8 +53,8 @@ class Memory:
         world: World | None = None,
         read_only: bool = False,
     ) -> None:
+        super().__init__(user, workspace)
         self.settings, self.roles = settings, roles
-        self.user, self.workspace = user, workspace
         self._embeddings, self._world, self._read_only = embeddings, world or World(), read_only
         self._opening = threading.RLock()
         self._bank: Bank | None = None
@@ -147,6 +142,8 @@ class Memory:
             bank, self._bank, self._graphs = self._bank, None, {}
         if bank is not None:
             bank.close()
+
+    aclose = off_loop(close)
 
     @property
     def bank(self) -> Bank:
@@ -268,127 +265,6 @@ class Memory:
 
     aend_session = awaited(end_session)
 
-    def memories(
-        self,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        granularity: Granularity | None = None,
-        kind: Kind | None = None,
-        search: str | None = None,
-        statuses: Sequence[Status] = _CURRENT,
-        limit: int | None = None,
-    ) -> list[Entry]:
-        """What is stored, in the order it was said.
-
-        Args:
-            user: Whose memory. workspace: a second wall inside it.
-            granularity: Only `raw`, `fact` or `episode`. kind: only this kind.
-            search: Only entries whose text holds these words, case aside.
-            statuses: By default what recall may find; add `superseded` or `forgotten` to see more.
-            limit: Entries at most.
-        """
-        found = self.bank.entries(
-            self.scope(user, workspace), granularity=granularity, kind=kind, statuses=tuple(statuses)
-        )
-        words = (search or "").casefold().split()
-        held = [entry for entry in found if all(word in entry.text.casefold() for word in words)]
-        # The bank lists session after session by name; people read by time.
-        return sorted(held, key=lambda entry: entry.observed_at or _NEVER)[:limit]
-
-    def get(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> Entry:
-        """One entry.
-
-        Raises:
-            UnknownEntry: no such entry in this user's memory.
-        """
-        found = self.bank.get(self.scope(user, workspace), [entry_id])
-        if not found:
-            raise UnknownEntry(f"no memory {entry_id!r} of this user and workspace")
-        return found[0]
-
-    def edit(
-        self,
-        entry_id: str,
-        text: str,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        why: str = "",
-    ) -> Entry:
-        """Corrects an entry: a successor with the new text takes its place; the old text stays in history."""
-        if not isinstance(text, str) or not text.strip():
-            raise BadInput("the new text is blank; to remove a memory, forget it")
-        return self.bank.edit(self.scope(user, workspace), entry_id, text.strip(), why=why)
-
-    def undo(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> Entry:
-        """Takes back the last change of an entry and gives the entry that holds again."""
-        return self.bank.undo(self.scope(user, workspace), entry_id)
-
-    def history(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> list[Event]:
-        """Every change of an entry, its predecessors and successors: when, by whom, before, after, why."""
-        return self.bank.history(self.scope(user, workspace), entry_id)
-
-    def holders(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> list[Entry]:
-        """What else holds the words of an entry, and would be forgotten with it."""
-        return self.bank.holders(self.scope(user, workspace), entry_id)
-
-    def forget(
-        self,
-        entry_id: str,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        only: bool = False,
-    ) -> list[str]:
-        """Erases an entry for good, with what else holds its words unless `only`. Gives the ids erased."""
-        return self.bank.forget(self.scope(user, workspace), entry_id, only=only)
-
-    def forget_user(self, user: str, *, workspace: str | None = None) -> int:
-        """Erases all of a user's memory for good, in every workspace unless one is named. Gives how many."""
-        self.scope(user, workspace)
-        return self.bank.forget_user(user, workspace)
-
-    def export(self, *, user: str | None = None, workspace: str | None = None) -> list[dict[str, Any]]:
-        """Every entry of a user with all fields, as JSON-able dicts that `import_` reads."""
-        return list(self.bank.export(self.scope(user, workspace)))
-
-    def import_(
-        self, rows: Iterable[Mapping[str, Any]], *, user: str | None = None, workspace: str | None = None
-    ) -> int:
-        """Stores exported entries as this user's; those already stored stay as they are. Gives how many.
-
-        Raises:
-            BadInput: a record that is no entry (its number and field); then nothing is stored.
-        """
-        return self.bank.import_(self.scope(user, workspace), [dict(row) for row in rows])
-
-    aclose = off_loop(close)
-    amemories = off_loop(memories)
-    aget = off_loop(get)
-    aedit = off_loop(edit)
-    aundo = off_loop(undo)
-    ahistory = off_loop(history)
-    aholders = off_loop(holders)
-    aforget = off_loop(forget)
-    aforget_user = off_loop(forget_user)
-    aexport = off_loop(export)
-    aimport_ = off_loop(import_)
-
-    def scope(self, user: str | None = None, workspace: str | None = None) -> Scope:
-        """The scope of a call.
-
-        Raises:
-            BadInput: nobody is named, or with a name that cannot be one.
-        """
-        named = user if user is not None else self.user
-        if named is None:
-            raise BadInput("no user is named: pass user=... with the call, or to Memory.open")
-        try:
-            return Scope(user=named, workspace=self.workspace if workspace is None else workspace)
-        except ValidationError as error:
-            raise BadInput(_first(error)) from error
-
     def _context(
         self,
         user: str | None,
@@ -403,7 +279,7 @@ class Memory:
             time = None if now is None else read_time(now, self.settings.zone)
             return Context(user=scope.user, workspace=scope.workspace, session=session, now=time, **more)
         except ValidationError as error:
-            raise BadInput(_first(error)) from error
+            raise BadInput(first_complaint(error)) from error
         except ValueError as error:
             raise BadInput(f"now: {error}") from error
 
@@ -453,11 +329,3 @@ def _in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _first(error: ValidationError) -> str:
-    """The first complaint of a validation, in one line."""
-    first = error.errors()[0]
-    place = ".".join(map(str, first["loc"]))
-    message = first["msg"].removeprefix("Value error, ")
-    return message if place and message.startswith(place) else f"{place}: {message}"

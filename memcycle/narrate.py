@@ -9,6 +9,9 @@ from memcycle.stores.bank import Bank
 
 Update = Mapping[str, Any]
 
+_CONFLICTS = 2
+"""Conflicts told in full."""
+
 
 def narrate(node: str, update: Update, bank: Bank, scope: Scope) -> str:
     """One line on what a node of remember, recall or session did.
@@ -78,11 +81,12 @@ def _judge(update: Update, texts: _Texts) -> str:
         if verdict["sufficient"]
         else f", not enough{': ' if verdict['missing'] else ''}{verdict['missing']}"
     )
-    for conflict in verdict["conflicts"]:
+    conflicts = verdict["conflicts"]
+    for conflict in conflicts[:_CONFLICTS]:
         against = conflict["turn"] and texts.turn(conflict["turn"])
         against = against or (conflict["other"] and texts.entry(conflict["other"]))
         said += f"; CONFLICT {texts.entry(conflict['memory'])} against {against}"
-    return said
+    return said + (f"; and {len(conflicts) - _CONFLICTS} more" if len(conflicts) > _CONFLICTS else "")
 
 
 def _refresh(update: Update, texts: _Texts) -> str:

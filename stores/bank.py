@@ -1,10 +1,8 @@
-"""The bank: the one door to storage. Thread-safe and synchronous."""
+"""The bank: the one door to storage."""
 
-import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from memcycle.core.clock import World
 from memcycle.core.edit import Applied, Edit
@@ -19,27 +17,16 @@ from memcycle.stores.ledger import conflicts, entries, meta, sessions
 from memcycle.stores.ledger import turns as turn_rows
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
-from memcycle.stores.mirror import Mirror
 from memcycle.stores.reading import Reading
-from memcycle.stores.vectors import Vectors
+from memcycle.stores.views import Views
 from memcycle.stores.writer import Writer
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from memcycle.stores.request import Hit, SearchRequest
-    from memcycle.stores.search import Search
 
 LEDGER_FILE = "ledger.sqlite3"
-_log = logging.getLogger(__name__)
-
-
-class _Views(NamedTuple):
-    """What a bank that is not read-only has beside the ledger."""
-
-    vectors: Vectors
-    mirror: Mirror
-    search: "Search"
 
 
 class Bank(Reading):
@@ -51,11 +38,10 @@ class Bank(Reading):
         may_close: Asked by `close`; lets the registry share one bank among several users.
     """
 
-    def __init__(self, settings: Settings, world: World, ledger: Ledger, views: _Views | None) -> None:
+    def __init__(self, settings: Settings, world: World, ledger: Ledger, views: Views | None) -> None:
         super().__init__(settings, world, ledger)
         self.may_close: Callable[[], bool] = lambda: True
         self._views = views
-        self._starting, self._started = threading.Lock(), False
 
     @classmethod
     def open(
@@ -81,7 +67,7 @@ class Bank(Reading):
         world = world or World()
         ledger = Ledger.open(settings.home / LEDGER_FILE, world, read_only=read_only)
         try:
-            views = None if read_only else _open_views(settings, world, ledger, embeddings, repair=repair)
+            views = None if read_only else Views.open(settings, world, ledger, embeddings, repair=repair)
         except BaseException:
             ledger.close()
             raise
@@ -102,7 +88,7 @@ class Bank(Reading):
         return self._views.mirror.operator_note if self._views else None
 
     def close(self) -> None:
-        """Frees all files and locks. Idempotent. A shared bank closes with its last user."""
+        """Frees all files and locks. A shared bank closes with its last user, so each closes it once."""
         if self.may_close():
             if self._views is not None:
                 self._views.mirror.close()
@@ -179,7 +165,7 @@ class Bank(Reading):
             successor = revising.revise(
                 writer, scope, entry_id, text, vector=found.get(text), embedder=embedder, actor=actor, why=why
             )
-        self._drain_if_possible()
+        self._writable().catch_up()
         return successor
 
     def undo(self, scope: Scope, entry_id: str, *, actor: str = "user") -> Entry:
@@ -187,7 +173,7 @@ class Bank(Reading):
         self._for_writing()
         with self._write(scope) as writer:
             restored = revising.undo(writer, scope, entry_id, actor=actor)
-        self._drain_if_possible()
+        self._writable().catch_up()
         return restored
 
     def forget(self, scope: Scope, entry_id: str, *, only: bool = False) -> list[str]:
@@ -239,7 +225,7 @@ class Bank(Reading):
         missing = {one.row: found[one.entry.text] for one in bare if one.entry.text in found}
         with self._write(scope) as writer:
             activated = staging.commit(writer, scope, missing, vectors.id)
-        self._drain_if_possible()
+        self._writable().catch_up()
         return activated
 
     def queue_conflict(self, scope: Scope, a: str, b: str, why: str) -> None:
@@ -271,7 +257,7 @@ class Bank(Reading):
             found |= vectors.of_all_that_can(texts[start : start + self.settings.bulk_batch])
         with self._write(scope) as writer:
             inserted = portable.insert_records(writer, scope, records, found, vectors.id)
-        self._drain_if_possible(self.settings.bulk_batch)
+        self._writable().catch_up(self.settings.bulk_batch)
         return inserted
 
     def drain(self, batch: int | None = None) -> int:
@@ -294,49 +280,19 @@ class Bank(Reading):
             self.ledger, self.settings, self._views.mirror if self._views else None, self.embedder_id
         )
 
-    def _writable(self) -> _Views:
+    def _writable(self) -> Views:
         if self._views is None:
             raise StoreError(f"the memory at {self.settings.home} is open for reading its ledger only")
         return self._views
 
-    def _for_writing(self) -> _Views:
-        """Makes sure, once, that this process may write, and finishes a wipe that a crash cut short."""
-        views = self._writable()
-        with self._starting:
-            if not self._started:
-                views.mirror.claim()
-                self._if_possible(views.mirror.wipe)
-                self._started = True
-        return views
+    def _for_writing(self) -> Views:
+        return self._writable().for_writing()
 
     @contextmanager
     def _write(self, scope: Scope) -> Iterator[Writer]:
         self._for_writing()
         with self.ledger.write(scope) as conn:
             yield Writer(conn, self.world, self.settings.zone)
-
-    def _drain_if_possible(self, batch: int | None = None) -> None:
-        mirror = self._writable().mirror
-        self._if_possible(lambda: mirror.drain(batch))
-
-    def _if_possible(self, step: Callable[[], object]) -> None:
-        """Runs what brings the index up to date; the ledger has the change and the outbox keeps it."""
-        try:
-            step()
-        except StoreError as error:
-            _log.warning("the index is behind the ledger: %s", error)
-
-
-def _open_views(
-    settings: Settings, world: World, ledger: Ledger, embeddings: "Embeddings | None", *, repair: bool
-) -> _Views:
-    # These load numeric libraries, which commands that only read do without.
-    from memcycle.stores.embedders import open_embedder
-    from memcycle.stores.search import Search
-
-    vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)
-    mirror = Mirror(settings, ledger, vectors)
-    return _Views(vectors, mirror, Search(ledger, mirror, vectors.embedder, settings.zone))
 
 
 def _prepared(edit: Edit, found: Mapping[str, Vector], failed: Mapping[str, str]) -> Prepared:

@@ -11,9 +11,9 @@ weights, over the views that can say something about the query:
 - speaker: where somebody who speaks in the scope is asked about.
 
 The divisor is the same for all entries of a query, so it moves thresholds and not ranks. Min-max scaling per
-query and view, the usual way, ranked no better (measured on LoCoMo conversations 1-5: recall at 10 is .752
-min-max and .764 absolute, same views and weights), gives the best of a bad lot 1.0, and changes an entry's
-score with its neighbours.
+query and view, the usual way, ranked no better (measured on LoCoMo conversations 1-5, recall at 10: the best
+of the same small grid of weights is .759 min-max and .764 absolute), gives the best of a bad lot 1.0, and
+changes an entry's score with its neighbours.
 """
 
 from collections.abc import Sequence
@@ -56,8 +56,8 @@ def fuse(scores: ViewScores, weights: Weights) -> Floats:
 
 def best(fused: Floats, ids: Sequence[str], k: int) -> list[int]:
     """Places of the k best candidates, best first; equal scores in the order of their ids."""
-    order = sorted(range(len(ids)), key=lambda at: (-fused[at], ids[at]))
-    return order[:k]
+    among = np.flatnonzero(fused >= np.partition(fused, -k)[-k]) if len(ids) > k else np.arange(len(ids))
+    return sorted(among.tolist(), key=lambda at: (-fused[at], ids[at]))[:k]
 
 
 def reasons(scores: ViewScores, chosen: Sequence[int], depth: int) -> list[tuple[Why, ...]]:

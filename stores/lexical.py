@@ -26,8 +26,8 @@ from memcycle.stores import bm25
 from memcycle.stores.bm25 import Documents, Ints, Scores, Stats
 
 # `lexical` finds rows: one term a token, since we split text ourselves and FTS5 only at spaces (punctuation
-# that our tokens may hold is made a token character). `lexical_words` has what scoring needs: reading words as
-# numbers is three times as fast as splitting the found texts again.
+# that our tokens may hold is made a token character). `lexical_words` has what scoring needs: reading words
+# as numbers is three times as fast as splitting the found texts again.
 SCHEMA = """
 CREATE VIRTUAL TABLE lexical USING fts5(
     scope, own, dated, before, tokenize = "ascii tokenchars '+#@.-_%'", detail = column, columnsize = 0
@@ -79,7 +79,9 @@ class _Stems(NamedTuple):
     before: list[str]
 
 
+@lru_cache(maxsize=1024)
 def _stems(row: LexicalRow) -> _Stems:
+    """Cached: the staged rows of an open session are scored in every search of it."""
     return _Stems(
         own=stems(row.text),
         dated=stems(row.speaker or "") + _date_stems(row.time),

@@ -1,10 +1,10 @@
 """Searches a scope: candidates from the lexical view and the vectors, one score, hits with reasons.
 
-A small scope, and any filtered search, is scanned whole: below a thousand entries that takes less time than
-asking Chroma for candidates, and a filter can never empty a candidate list. Otherwise the lexical view and
-Chroma hand over `theta.candidates` each, and all views score all of them: a candidate of one view is scored
-by the others too, from the ledger. Staged entries of the request's session are in neither index; they are
-always scanned, and scored in the same BM25 statistics.
+A small scope, and any filtered search, is scanned whole: up to some two thousand entries that takes less time
+than asking Chroma for candidates, and a filter can never empty a candidate list. Otherwise the lexical view
+and Chroma hand over `theta.candidates` each, and all views score all of them: a candidate of one view is
+scored by the others too, from the ledger. Staged entries of the request's session are in neither index; they
+are always scanned, and scored in the same BM25 statistics.
 """
 
 import sqlite3
@@ -32,8 +32,9 @@ from memcycle.stores.writer import lexical_row
 Vectors = NDArray[np.float32]
 _Staged = dict[Granularity, list[LexicalRow]]
 
-SCANNED_WHOLE = 1000
-"""Entries up to which a scope is read whole: 2 ms, against 2 to 8 for Chroma and reading its candidates."""
+SCANNED_WHOLE = 2000
+"""Entries up to which a scope is read whole. CPU time of a search, whole against through Chroma (measured,
+256 dimensions): 5 against 11 ms at 419 entries, 8 against 13 at 788, 21 against 27 at 2,080."""
 
 
 class VectorIndex(Protocol):

@@ -24,8 +24,9 @@ from memcycle.agents.rules.grounding import (
     read_question,
     stem_set,
 )  # fmt: skip
-from memcycle.agents.rules.spans import best_span
+from memcycle.agents.rules.spans import Span, best_span
 from memcycle.agents.views import MemoryView
+from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import Slot, choices
 
 _NOTHING = {
@@ -41,6 +42,7 @@ _NOTHING = {
     "ru": "Об этом у меня ничего нет.",
 }
 _TAGS = re.compile(r"\[image: ([^\]]*)\]")
+_PREPOSITION = re.compile(r"^(?:to|in|at|from|into|near)\s+", re.IGNORECASE)
 LIST_ITEMS = 4
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 RIVAL = 0.95
@@ -156,7 +158,15 @@ def _phrase(asked: Asked, own: list[Passage]) -> Found:
     span = best_span(asked, own[:SPAN_PASSAGES])
     if span is None:
         return Found(_TAGS.sub(r"\1", own[0].text), [own[0]])
-    return Found(span.text, [span.passage])
+    return Found(_place(span) if asked.slot == "where" else span.text, [span.passage])
+
+
+def _place(span: Span) -> str:
+    """A span that answers "where" without the preposition before it and the time after it."""
+    said = span.passage.memory.time
+    last = read_dates(span.text, said)[-1:] if said else []
+    cut = span.text[: last[0].begin] if last and last[0].end >= len(span.text.rstrip(" .!?")) else span.text
+    return _PREPOSITION.sub("", cut).rstrip(" ,.!?") or span.text
 
 
 def _listed(asked: Asked, own: list[Passage]) -> Found:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from memcycle.agents.views import MemoryView, TurnView
+from memcycle.core.language.concepts import by_concept
 from memcycle.core.language.dates import Reading, read_dates
 from memcycle.core.language.irregular import base_stems
 from memcycle.core.language.names import person_names, same_person
@@ -89,8 +90,8 @@ class Asked(NamedTuple):
 
 
 def stem_set(text: str) -> frozenset[str]:
-    """The stems of a text, irregular forms at their base."""
-    return frozenset(base_stems(text))
+    """The stems of a text, irregular forms at their base, those of one concept made the same."""
+    return by_concept(base_stems(text))
 
 
 class Passage(NamedTuple):

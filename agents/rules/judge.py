@@ -22,6 +22,7 @@ from memcycle.agents.rules.verbs import is_finite
 from memcycle.agents.rules.wording import Worded, listener_of, true_until, worded
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import same_text
+from memcycle.core.language.concepts import by_concept
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import Slot, asked_slot
@@ -37,15 +38,6 @@ _NUMBER = re.compile(
 )
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|cannot|without|hardly)\b|n['’]t\b", re.IGNORECASE)
 _ASKING = frozenset(stems("many much long often kind type name call mention say said tell does did"))
-_CONCEPTS = {
-    stem: concept
-    for concept, words in (
-        ("live", "live lives moved relocated resides residence"),
-        ("work", "work works job occupation profession career teaches employed"),
-        ("marri", "married marriage spouse husband wife wedding engaged divorced single relationship"),
-    )
-    for stem in stems(words)
-}
 _WORDING = frozenset(
     stems(
         "said say asked shared other others photo image also just really very so quite "
@@ -86,18 +78,13 @@ def _speakers(value: JudgeInput) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _topic(text: str, names: Sequence[str]) -> set[str]:
+def _topic(text: str, names: Sequence[str]) -> frozenset[str]:
     """Content stems without names and words of asking, folded by concept."""
-    return _folded(set(content_stems(text)) - {stem for name in names for stem in stems(name)} - _ASKING)
-
-
-def _folded(words: set[str]) -> set[str]:
-    """Stems with those of one concept made the same: who moved answers where one lives."""
-    return {_CONCEPTS.get(word, word) for word in words}
+    return by_concept(set(content_stems(text)) - {stem for name in names for stem in stems(name)} - _ASKING)
 
 
 def _relevant(memory: MemoryView, value: JudgeInput, speakers: Sequence[str]) -> bool:
-    held = _folded(set(stems(memory.text)))
+    held = by_concept(set(stems(memory.text)))
     turns = value.purpose == "remember"
     texts = [item.text for item in value.items] + list(value.queries)
     for text in texts:
@@ -114,7 +101,7 @@ def _relevant(memory: MemoryView, value: JudgeInput, speakers: Sequence[str]) ->
 def _answers(slot: Slot, question: str, memory: MemoryView, speakers: Sequence[str]) -> bool:
     """Whether a memory is about the question and holds a value of the asked kind."""
     asked = _topic(question, speakers)
-    held = _folded(set(stems(memory.text)))
+    held = by_concept(set(stems(memory.text)))
     named = person_names(question, speakers)
     about = not named or any(
         same_person(name, memory.speaker) or person_names(memory.text, [name])[:1] == [name] for name in named

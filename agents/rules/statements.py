@@ -20,7 +20,8 @@ _OPENER = re.compile(
         |absolutely|definitely
         |exactly|totally|totally\ agree|agreed|for\ sure|of\ course|no\ worries|no\ problem
         |guess\ what|you\ know|y'know
-        |thanks(?:\ so\ much|\ a\ lot|\ again)?|thank\ you(?:\ so\ much)?|thx|cool|nice|awesome|great|amazing
+        |thanks(?:\ so\ much|\ a\ lot|\ again|\ for\ asking)?|thank\ you(?:\ so\ much)?|thx|cool|nice
+        |awesome|great|amazing
         |woohoo|woo|yay
         |appreciate\ it|sounds\ good|fun\ fact|remember\ that|please\ remember\ that|remember
         |way\ to\ go|cheers|right
@@ -31,7 +32,7 @@ _OPENER = re.compile(
       | {_NAME}\s*[,!]+(?=\s*(?:I\b|I['’]|[a-z]))
       | (?i:but|and|so|plus|also|speaking\ of\ which,?|turns\ out|like\ i\ said|to\ be\ honest|tbh
         |i\ (?:just\ )?(?:want|wanted|have|gotta|got)\ to
-          \ (?:tell|say|share|mention)(?:\ (?:you|ya))?(?:\ that)?
+          \ (?:tell|say|share|mention|let)(?:\ (?:you|ya)(?:\ know)?)?(?:\ that)?
         |i\ (?:gotta|must|should)\ (?:say|admit|tell\ you)(?:\ that)?|something\ \w+\ (?:just\ )?happened)
         (?:\s+[-–—]+)?\s+(?=\w)
       | [-–—…,.!\s]+
@@ -82,7 +83,7 @@ _MOOD = word_set(
     """
 )
 _JOINT = re.compile(
-    r"\s*(?:,\s+(?:and|but|so)\s+|\s+(?:and|but)\s+|;\s+|\s+[-–—]+\s+)(?=(?:I|we|my)\b|(?:I" r"|we)['’])",
+    r"\s*(?:,\s+(?:and|but|so)\s+|\s+(?:and|but)\s+|;\s+|\s*[-–—]+\s+)(?=(?:I|we|my)\b|(?:I" r"|we)['’])",
     re.IGNORECASE,
 )
 _RULE = re.compile(
@@ -178,7 +179,9 @@ def _clauses(text: str, begin: int, end: int) -> list[tuple[int, int]]:
         alone = not re.match(
             r"(?:when|if|although|though|since|while|as|because|after|before)\b", left, re.IGNORECASE
         )
-        if alone and _has_subject(left) and len(left.split()) >= MIN_CLAUSE <= len(right.split()):
+        if _REACTION.match(left):
+            start = joint.end()
+        elif alone and _has_subject(left) and len(left.split()) >= MIN_CLAUSE <= len(right.split()):
             spans.append((start, joint.start()))
             start = joint.end()
     return [*spans, (start, end)]

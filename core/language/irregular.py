@@ -18,8 +18,7 @@ _FORMS = """
     stick stuck; strike struck; swear swore sworn; sweep swept; swim swam swum; swing swung; take took
     taken; teach taught; tear tore torn; tell told; think thought; throw threw thrown; understand
     understood; wake woke woken; wear wore worn; weave wove woven; win won; write wrote written; child
-    children; man men; woman women; foot feet; tooth teeth; mouse mice; person people; wife wives; life
-    lives
+    children; man men; woman women; foot feet; tooth teeth; mouse mice; person people; wife wives
 """
 _BASE: dict[str, str] = {
     stem: stems(base)[0]

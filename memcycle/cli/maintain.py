@@ -36,6 +36,8 @@ def doctor(
         print_json(report)
         return
     for key, value in report.items():
+        if value is None:
+            continue
         say((f"{key.replace('_', ' '):<16}", "bold"), shown(_plain(value)))
 
 

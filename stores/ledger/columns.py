@@ -5,6 +5,7 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ PLAIN = (
     "importance", "confidence", "reinforcement", "access_count", "status", "superseded_by", "embedder",
     "actor", "prompt", "model", "pipeline",
 )  # fmt: skip
+
+_EMPTY = ("[]", "{}")
 
 
 def to_time(value: datetime | None) -> str | None:
@@ -70,11 +73,16 @@ def entry_columns(entry: Entry) -> dict[str, Any]:
 
 def to_entry(row: sqlite3.Row) -> Entry:
     """The entry a row of the table `entries` holds."""
-    values: dict[str, Any] = {name: row[name] for name in PLAIN}
-    values.update({name: json.loads(row[name]) for name in LISTS})
-    values.update({name: row[name] for name in TIMES})
-    values["scope"] = Scope(user=row["user"], workspace=row["workspace"], session=row["session"])
+    values: dict[str, Any] = {name: row[name] for name in (*PLAIN, *TIMES)}
+    # Most lists are empty, and reading entries is the larger part of a search.
+    values.update({name: json.loads(row[name]) for name in LISTS if row[name] not in _EMPTY})
+    values["scope"] = _scope(row["user"], row["workspace"], row["session"])
     return Entry.model_validate(values)
+
+
+@lru_cache(maxsize=1024)
+def _scope(user: str, workspace: str, session: str) -> Scope:
+    return Scope(user=user, workspace=workspace, session=session)
 
 
 def json_list(values: Iterable[str] | Iterable[int]) -> str:

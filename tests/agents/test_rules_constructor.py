@@ -50,6 +50,8 @@ def memory(n: int, text: str, time: datetime = THEN) -> MemoryView:
         ("Gonna take a pottery class.", "Ines is going to take a pottery class."),
         ("Thinking about buying a boat.", "Ines is thinking about buying a boat."),
         ("Hey! By the way, I sold the car.", "Ines sold the car."),
+        ("Thanks for asking, we got another cat.", "Ines and others got another cat."),
+        ("Glad you like it - I painted it in May.", "Ines painted it in May."),
         ("It was cold at the lake, right?", "Ines said it was cold at the lake."),
         ("The market opens at seven.", "Ines said the market opens at seven."),
     ],
@@ -62,7 +64,8 @@ def test_first_person_becomes_the_speaker(said: str, stated: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "Hey Tom! How are you?", "Wow, that's awesome!", "Thanks so much!", "Sounds great!", "Do you like tea?",
+        "Hey Tom! How are you?", "Wow, that's awesome!", "Thanks so much!", "Sounds great!",
+        "Do you like tea?",
         "Keep going and never stop dreaming!", "Check out this page.",
         "So glad you liked it!", "Haha",
         "Talk to you soon!",

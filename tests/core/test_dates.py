@@ -90,8 +90,8 @@ def test_relative_forms(text: str, meaning: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "31 February 2023", "29 February 2023", "5000 years ago", "99999 days ago", "05/06/2023", "May I come in?",
-        "We travelled for two weeks", "I march on", "every Friday", "", "昨天我去了公园",
+        "31 February 2023", "29 February 2023", "5000 years ago", "99999 days ago", "05/06/2023",
+        "May I come in?", "We travelled for two weeks", "I march on", "every Friday", "", "昨天我去了公园",
     ],
 )  # fmt: skip
 def test_what_names_no_time(text: str) -> None:

@@ -38,7 +38,7 @@ def exported(home) -> list[dict]:
 
 
 def killed_after(home, lines: int) -> int:
-    """Ingests until so many lines of progress are read, then kills; gives how many turns were acknowledged."""
+    """Ingests until so many lines of progress are read, then kills; gives how many turns were named."""
     with subprocess.Popen(
         ingest(home), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     ) as process:

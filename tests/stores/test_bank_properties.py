@@ -1,5 +1,6 @@
 """Whatever is done to a memory, in any order, these hold."""
 
+import contextlib
 import tempfile
 from pathlib import Path
 
@@ -87,10 +88,8 @@ class MemoryMachine(RuleBasedStateMachine):
 
     @rule(scope=st.sampled_from(SCOPES), old=ids)
     def undo(self, scope, old):
-        try:
+        with contextlib.suppress(BadInput, UnknownEntry):
             assert self.bank.undo(scope, old).status in ("active", "staged")
-        except (BadInput, UnknownEntry):
-            pass
 
     @rule(scope=st.sampled_from(SCOPES), old=ids, only=st.booleans())
     def forget(self, scope, old, only):

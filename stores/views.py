@@ -1,0 +1,75 @@
+"""What a writing bank has beside the ledger: embedder, vector index and search, opened on need."""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
+
+from memcycle.core.clock import World
+from memcycle.core.errors import StoreError
+from memcycle.core.settings import Settings
+from memcycle.stores.ledger.connection import Ledger
+from memcycle.stores.mirror import Mirror
+from memcycle.stores.vectors import Vectors
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from memcycle.stores.search import Search
+
+_log = logging.getLogger(__name__)
+
+
+class Views:
+    """The embedder with its record, the index that mirrors the ledger, and the search over both."""
+
+    def __init__(self, vectors: Vectors, mirror: Mirror, search: "Search") -> None:
+        self.vectors, self.mirror, self.search = vectors, mirror, search
+        self._starting, self._started = threading.Lock(), False
+
+    @classmethod
+    def open(
+        cls,
+        settings: Settings,
+        world: World,
+        ledger: Ledger,
+        embeddings: "Embeddings | None",
+        *,
+        repair: bool,
+    ) -> Self:
+        """Loads no model and opens no index yet.
+
+        Raises:
+            EmbedderMismatch: the ledger's vectors come from another embedder, and it is no `repair`.
+            StoreError: unknown embedder.
+        """
+        # These load libraries that commands which only read do without.
+        from memcycle.stores.embedders import open_embedder
+        from memcycle.stores.search import Search
+
+        vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)
+        mirror = Mirror(settings, ledger, vectors)
+        return cls(vectors, mirror, Search(ledger, mirror, vectors.embedder, settings.zone))
+
+    def for_writing(self) -> Self:
+        """Makes sure, once, that this process may write, and finishes a wipe that a crash cut short.
+
+        Raises:
+            StoreBusy: another process writes the embedded index. Names its pid.
+        """
+        with self._starting:
+            if not self._started:
+                self.mirror.claim()
+                self._if_possible(self.mirror.wipe)
+                self._started = True
+        return self
+
+    def catch_up(self, batch: int | None = None) -> None:
+        """Brings the index up to date if it can be reached; else the outbox keeps what it lacks."""
+        self._if_possible(lambda: self.mirror.drain(batch))
+
+    def _if_possible(self, step: Callable[[], object]) -> None:
+        try:
+            step()
+        except StoreError as error:
+            _log.warning("the index is behind the ledger: %s", error)

@@ -1,0 +1,77 @@
+"""Every example of the README runs, as it stands there."""
+
+import io
+import json
+import re
+import shlex
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from memcycle.cli.app import app
+from memcycle.stores import registry
+from tests.loopback import model_server
+
+TEXT = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
+PYTHON = [code for language, code in BLOCKS if language == "python"]
+BASH = [code for language, code in BLOCKS if language == "bash"]
+JSONL = re.search(r"`(\{\"session\".*?\})`", TEXT, flags=re.DOTALL).group(1).replace("\n", " ")
+
+EXPECTED = {
+    "When did the user adopt a cat?": "7 May 2024",
+    "openai:gpt-4o-mini": "constructor",
+    "What do I keep on the roof?": "beehives",
+    "What does the user play?": "cello",
+    "prompts.text(": "",
+    "lenient = ": "",
+}
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MEMCYCLE_HOME", raising=False)
+    yield
+    registry.close_all()
+
+
+def test_the_readme_has_the_examples_this_module_knows():
+    assert len(PYTHON) == len(EXPECTED)
+    assert len(BASH) == 2
+
+
+@pytest.mark.parametrize("mark", EXPECTED)
+def test_python_example(mark, socket_enabled):
+    code = next(code for code in PYTHON if mark in code)
+    printed = io.StringIO()
+    with model_server() as server, redirect_stdout(printed):
+        exec(compile(code.replace("http://localhost:8000/v1", server.url), "README.md", "exec"), {})
+    assert EXPECTED[mark] in printed.getvalue()
+
+
+def test_bash_examples(tmp_path):
+    (tmp_path / "chat.jsonl").write_text(JSONL + "\n")
+    fact = ""
+    for line in "".join(BASH).splitlines():
+        arguments = shlex.split(line.replace(" ID ", f" {fact} ").split(" > ")[0])
+        assert arguments[0] == "memcycle"
+        extra = ["--yes"] if arguments[1] == "forget" else []
+        done = CliRunner().invoke(app, [*arguments[1:], *extra])
+        assert done.exit_code == 0, f"{line}: {done.output}"
+        if "--granularity fact" in line:
+            listed = CliRunner().invoke(app, ["memories", "--user", "ana", "--granularity", "fact", "--json"])
+            fact = json.loads(listed.stdout)[0]["id"]
+        if arguments[1] == "ask":
+            assert "Graz" in done.stdout
+        if arguments[1] == "edit":
+            edited = CliRunner().invoke(app, ["memories", "--user", "ana", "--json"])
+            fact = next(row["id"] for row in json.loads(edited.stdout) if "Linz" in row["text"])
+    left = CliRunner().invoke(app, ["memories", "--user", "ana", "--json"])
+    assert json.loads(left.stdout) == []
+
+
+def test_the_jsonl_example_is_one_turn():
+    assert set(json.loads(JSONL)) == {"session", "speaker", "role", "text", "time"}
