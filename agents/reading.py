@@ -219,7 +219,10 @@ def _validate(value: dict[str, Any], model: type[Output], context: Mapping[str, 
     if value and not known and not missing:
         raise Unreadable(f"the reply has none of the fields {', '.join(fields)}")
     try:
-        return model.model_validate(value, context=dict(context or {}))
+        # What models are not asked for, they do not get to say.
+        asked = model.model_json_schema()["properties"]
+        said = {name: part for name, part in value.items() if name in asked}
+        return model.model_validate(said, context=dict(context or {}))
     except ValidationError as error:
         raise Unreadable(_explain(error)) from error
 

@@ -67,6 +67,18 @@ def load_locomo(path: Path, *, zone: tzinfo) -> list[Sample]:
     return read_locomo(data, zone=zone)
 
 
+def sample_named(samples: list[Sample], name: str) -> Sample:
+    """The sample with that id.
+
+    Raises:
+        BadInput: there is none; names those there are.
+    """
+    for sample in samples:
+        if sample.id == name:
+            return sample
+    raise BadInput(f"no conversation {name!r} in the data; there are {', '.join(one.id for one in samples)}")
+
+
 def read_locomo(data: Any, *, zone: tzinfo) -> list[Sample]:
     """The samples of parsed LoCoMo data: a list of samples, or one.
 

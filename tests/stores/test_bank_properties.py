@@ -4,9 +4,10 @@ import contextlib
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from memcycle.core.edit import Edit
 from memcycle.core.entry import same_text
@@ -17,14 +18,14 @@ from tests.banks import ANN, BOB, ListIndex, add, clock, fact, said, update
 from tests.fakes import FakeEmbeddings
 
 SCOPES = [ANN, ANN.within("2"), BOB]
-WORDS = st.sampled_from(["Graz", "graz.", "Linz", "a cat", "two cats", "Wels"])
-TURNS = st.integers(1, 4)
+WORDS = st.sampled_from(["Graz", "graz.", "Linz", "a cat", "two cats", "Wels", "tea", "Tea!"])
+TURNS = st.integers(1, 5)
+PICK = st.integers(0, 30)
 ALL = ("staged", "active", "superseded", "forgotten")
+RECALLABLE = ("staged", "active")
 
 
 class MemoryMachine(RuleBasedStateMachine):
-    ids = Bundle("ids")
-
     def __init__(self):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
@@ -32,74 +33,98 @@ class MemoryMachine(RuleBasedStateMachine):
         chosen = Settings(home=home, shards=1)
         self.bank = Bank.open(chosen, embeddings=FakeEmbeddings(), world=clock())
         self.index = ListIndex(chosen)
-        views = self.bank._views
-        views.mirror._client = views.mirror._index = self.index
+        mirror = self.bank._views.mirror
+        mirror._client = mirror._index = self.index
 
     def teardown(self):
         self.bank.close()
         self.folder.cleanup()
 
-    @rule(target=ids, scope=st.sampled_from(SCOPES), position=TURNS, text=WORDS)
+    def everything(self, statuses=ALL):
+        return [one for scope in (ANN.base, BOB.base) for one in self.bank.entries(scope, statuses=statuses)]
+
+    def picked(self, pick, statuses=ALL):
+        found = [one for one in self.everything(statuses) if one.granularity != "raw" or pick % 3 == 0]
+        return found[pick % len(found)] if found else None
+
+    @initialize()
+    def begin(self):
+        for scope in SCOPES:
+            self.bank.stage_turns(scope, [said(n, f"{n}", session=scope.session) for n in (1, 2, 3)])
+            for turn, text in ((1, "Graz"), (2, "a cat")):
+                self.bank.apply(scope, [add(text, f"D{scope.session}:{turn}", scope=scope)])
+
+    @rule(scope=st.sampled_from(SCOPES), position=TURNS, text=WORDS)
     def stage(self, scope, position, text):
-        turns = self.bank.stage_turns(scope, [said(position, text, session=scope.session)])
-        return multiple(*(entry.id for turn in turns for entry in self.bank.raw_entries(scope, [turn.id])))
+        self.bank.stage_turns(scope, [said(position, text, session=scope.session)])
 
-    @rule(
-        target=ids,
-        scope=st.sampled_from(SCOPES),
-        turn=TURNS,
-        text=WORDS,
-        kind=st.sampled_from(["fact", "episode"]),
-    )
+    @rule(scope=st.sampled_from(SCOPES), turn=TURNS, text=WORDS, kind=st.sampled_from(["fact", "episode"]))
     def add(self, scope, turn, text, kind):
-        edit = add(text, f"D{scope.session}:{turn}", scope=scope, granularity=kind)
-        return multiple(*self.bank.apply(scope, [edit]).added)
+        self.bank.apply(scope, [add(text, f"D{scope.session}:{turn}", scope=scope, granularity=kind)])
 
-    @rule(target=ids, scope=st.sampled_from(SCOPES), old=ids, turn=TURNS, text=WORDS)
-    def update(self, scope, old, turn, text):
-        applied = self.bank.apply(scope, [update(old, text, f"D{scope.session}:{turn}", scope=scope)])
-        return multiple(*applied.updated)
+    @rule(pick=PICK, turn=TURNS, text=WORDS)
+    def update(self, pick, turn, text):
+        if old := self.picked(pick, RECALLABLE):
+            new = update(old.id, text, f"D1:{turn}", scope=old.scope, granularity=old.granularity)
+            self.bank.apply(old.scope, [new])
 
-    @rule(scope=st.sampled_from(SCOPES), old=ids, turn=TURNS)
-    def merge(self, scope, old, turn):
-        edit = Edit(op="MERGE", target=old, entry=fact("x", f"D{scope.session}:{turn}", scope=scope))
-        self.bank.apply(scope, [edit])
+    @rule(pick=PICK, turn=TURNS)
+    def merge(self, pick, turn):
+        if old := self.picked(pick):
+            source = fact("x", f"D1:{turn}", scope=old.scope)
+            self.bank.apply(old.scope, [Edit(op="MERGE", target=old.id, entry=source)])
 
-    @rule(scope=st.sampled_from(SCOPES), old=ids)
-    def delete(self, scope, old):
-        self.bank.apply(scope, [Edit(op="DELETE", target=old, quote="forget that")])
+    @rule(pick=PICK)
+    def delete(self, pick):
+        if old := self.picked(pick):
+            self.bank.apply(old.scope, [Edit(op="DELETE", target=old.id, quote="forget that")])
 
-    @rule(target=ids, scope=st.sampled_from(SCOPES), old=ids, text=WORDS)
-    def edit(self, scope, old, text):
-        try:
-            return self.bank.edit(scope, old, text).id
-        except (BadInput, UnknownEntry):
-            return multiple()
+    @rule(pick=PICK, text=WORDS)
+    def edit(self, pick, text):
+        if old := self.picked(pick):
+            with contextlib.suppress(BadInput, UnknownEntry):
+                assert same_text(self.bank.edit(old.scope, old.id, text).text) == same_text(text)
 
-    @rule(scope=st.sampled_from(SCOPES), old=ids, text=st.sampled_from(["brand new", "newer still"]))
-    def edit_and_undo(self, scope, old, text):
-        taken = {same_text(one.text) for one in self.bank.entries(scope.base, statuses=ALL)}
-        found = self.bank.get(scope, [old])
-        if found and found[0].status in ("active", "staged") and text not in taken:
-            new = self.bank.edit(scope, old, text)
-            restored = self.bank.undo(scope, new.id)
-            assert (restored.id, restored.text, restored.turns) == (old, found[0].text, found[0].turns)
-            assert restored.status == found[0].status
+    @rule(pick=PICK, text=st.sampled_from(["brand new", "newer still"]))
+    def edit_and_undo(self, pick, text):
+        old = self.picked(pick, RECALLABLE)
+        taken = {same_text(one.text) for one in self.everything()}
+        if old and text not in taken:
+            new = self.bank.edit(old.scope, old.id, text)
+            restored = self.bank.undo(old.scope, new.id)
+            assert (restored.id, restored.text, restored.turns) == (old.id, old.text, old.turns)
+            assert (restored.status, restored.valid_until) == (old.status, old.valid_until)
 
-    @rule(scope=st.sampled_from(SCOPES), old=ids)
-    def undo(self, scope, old):
-        with contextlib.suppress(BadInput, UnknownEntry):
-            assert self.bank.undo(scope, old).status in ("active", "staged")
+    @rule(pick=PICK)
+    def undo(self, pick):
+        if old := self.picked(pick):
+            with contextlib.suppress(BadInput):
+                assert self.bank.undo(old.scope, old.id).status in RECALLABLE
 
-    @rule(scope=st.sampled_from(SCOPES), old=ids, only=st.booleans())
-    def forget(self, scope, old, only):
-        gone = self.bank.forget(scope, old, only=only)
-        assert self.bank.get(scope, [old, *gone]) == []
+    @rule(pick=PICK, only=st.booleans())
+    def forget(self, pick, only):
+        if old := self.picked(pick):
+            gone = self.bank.forget(old.scope, old.id, only=only)
+            assert self.bank.get(old.scope, [old.id, *gone]) == []
+
+    @rule(pick=PICK)
+    def meddle(self, pick):
+        if old := self.picked(pick):
+            before = self.everything()
+            other = BOB if old.scope.user == "ann" else ANN
+            applied = self.bank.apply(other, [Edit(op="DELETE", target=old.id, quote="forget that")])
+            assert [one.target for one in applied.rejected] == [old.id]
+            assert self.bank.forget(other, old.id) == self.bank.get(other, [old.id]) == []
+            for change in (self.bank.undo, self.bank.history, lambda *at: self.bank.edit(*at, "x")):
+                with pytest.raises(UnknownEntry):
+                    change(other, old.id)
+            assert self.everything() == before
 
     @rule(scope=st.sampled_from(SCOPES))
     def commit(self, scope):
         self.bank.commit_session(scope)
 
+    @precondition(lambda self: len(self.everything()) > 25)
     @rule()
     def forget_bob(self):
         self.bank.forget_user("bob")
@@ -109,15 +134,11 @@ class MemoryMachine(RuleBasedStateMachine):
     def carry_over(self, scope):
         assert self.bank.import_(scope, list(self.bank.export(scope))) == 0
 
-    def everything(self):
-        return [one for scope in (ANN.base, BOB.base) for one in self.bank.entries(scope, statuses=ALL)]
-
     @invariant()
     def nothing_is_said_twice(self):
-        recallable = [one for one in self.everything() if one.status in ("active", "staged")]
         keys = [
             (one.scope.key, one.granularity, same_text(one.text))
-            for one in recallable
+            for one in self.everything(RECALLABLE)
             if one.granularity != "raw"
         ]
         assert len(keys) == len(set(keys))
@@ -141,7 +162,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @invariant()
     def the_indexes_hold_the_active_entries(self):
         self.bank.drain()
-        active = {one.id: one for one in self.everything() if one.status == "active"}
+        active = {one.id: one for one in self.everything(["active"])}
         assert set(self.index.held) == set(active)
         assert all(self.index.held[key][0] == active[key] for key in active)
         report = self.bank.check()
@@ -150,7 +171,7 @@ class MemoryMachine(RuleBasedStateMachine):
 
 MemoryMachine.TestCase.settings = settings(
     max_examples=40,
-    stateful_step_count=25,
+    stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
