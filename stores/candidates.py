@@ -42,13 +42,14 @@ class Candidates:
     """Entries that may become hits, in the order of their ledger rows.
 
     Attributes:
-        rows, ids, speakers: One of each a candidate.
+        rows, ids: One of each a candidate.
+        speakers: Who speaks in each, casefolded, '' where nobody does.
         vectors: (candidates, dim) float32, a zero row where an entry has no vector.
     """
 
     rows: list[int]
     ids: list[str]
-    speakers: list[str | None]
+    speakers: list[str]
     vectors: NDArray[np.float32]
 
 
@@ -77,7 +78,7 @@ class Reader:
         return Candidates(
             rows=[row[0] for row in found],
             ids=[row[1] for row in found],
-            speakers=[row[2] for row in found],
+            speakers=[(row[2] or "").casefold() for row in found],
             vectors=vectors.reshape(len(found), self.dim),
         )
 

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from memcycle.stores.fusion import VIEWS, View, ViewScores, best, fuse, reasons
 from memcycle.stores.ledger import entries
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.lexical import LexicalRow
-from memcycle.stores.request import Filters, Hit, Query, SearchRequest
+from memcycle.stores.request import Filters, Hit, Query, SearchRequest, Why
 from memcycle.stores.writer import lexical_row
 
 Vectors = NDArray[np.float32]
@@ -77,6 +77,14 @@ class _Asked:
     nameless: Vectors
 
 
+class _Ranked(NamedTuple):
+    """A hit by its ledger row."""
+
+    row: int
+    score: float
+    why: tuple[Why, ...]
+
+
 class Search:
     """Ranks the entries of a scope for queries. Thread-safe as far as its parts are."""
 
@@ -113,8 +121,12 @@ class Search:
                 candidates = everything or reader.named(
                     conn, _rows(found, staged, request.theta.candidates), ids
                 )
-                results.append(_hits(conn, request, candidates, _view_scores(candidates, query, found)))
-            return results
+                results.append(_ranked(request, candidates, _view_scores(candidates, query, found)))
+            whole_entries = entries.by_rows(conn, {one.row for ranked in results for one in ranked})
+        return [
+            [Hit(entry=whole_entries[one.row].entry, score=one.score, why=one.why) for one in ranked]
+            for ranked in results
+        ]
 
     def _prepare(self, queries: Sequence[Query], speakers: Iterable[str]) -> list[_Asked]:
         """Stems, speakers and vectors of all queries, in one embedding batch."""
@@ -204,9 +216,7 @@ def _view_scores(candidates: Candidates, query: _Asked, found: Scores) -> ViewSc
     pairs = np.zeros((len(candidates.rows), 2))
     _, at, place = np.intersect1d(found.rows, candidates.rows, assume_unique=True, return_indices=True)
     pairs[place] = found.views[at]
-    speaks = np.array(
-        [(name or "").casefold() in query.speakers for name in candidates.speakers], dtype=float
-    )
+    speaks = np.array([name in query.speakers for name in candidates.speakers], dtype=float)
     said: dict[View, tuple[Floats, float]] = {
         "bm25": (pairs[:, 0], found.known),
         "window": (pairs[:, 1], found.known),
@@ -227,17 +237,15 @@ def _cosines(vectors: Vectors, query: Vectors) -> Floats:
     return np.clip(cosines, 0.0, 1.0)
 
 
-def _hits(
-    conn: sqlite3.Connection, request: SearchRequest, candidates: Candidates, scores: ViewScores
-) -> list[Hit]:
+def _ranked(request: SearchRequest, candidates: Candidates, scores: ViewScores) -> list[_Ranked]:
+    """The best candidates of a query, not read whole yet: the queries of a request share many."""
     fused = fuse(scores, request.theta.weights)
     chosen = [
         at
         for at in best(fused, candidates.ids, request.k)
         if fused[at] > 0 and fused[at] >= request.min_score
     ]
-    whole = entries.by_rows(conn, [candidates.rows[at] for at in chosen])
     return [
-        Hit(entry=whole[candidates.rows[at]].entry, score=float(fused[at]), why=why)
+        _Ranked(candidates.rows[at], float(fused[at]), why)
         for at, why in zip(chosen, reasons(scores, chosen, request.theta.candidates), strict=True)
     ]

@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from memcycle.cli.app import app
-from memcycle.stores import registry
 from tests.loopback import model_server
 
 TEXT = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
@@ -34,8 +33,6 @@ EXPECTED = {
 def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEMCYCLE_HOME", raising=False)
-    yield
-    registry.close_all()
 
 
 def test_the_readme_has_the_examples_this_module_knows():

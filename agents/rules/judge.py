@@ -19,8 +19,8 @@ from memcycle.agents.judge import (
 from memcycle.agents.rules.contradiction import contradiction
 from memcycle.agents.rules.labels import locations_of
 from memcycle.agents.rules.verbs import is_finite
-from memcycle.agents.rules.wording import Worded, listener_of, true_until, worded
-from memcycle.agents.views import MemoryView, TurnView
+from memcycle.agents.rules.wording import listener_of, true_until, worded
+from memcycle.agents.views import MemoryView
 from memcycle.core.entry import same_text
 from memcycle.core.language.concepts import by_concept
 from memcycle.core.language.dates import read_dates
@@ -59,8 +59,11 @@ _MISSING = {
 def judge(value: JudgeInput) -> JudgeOutput:
     """Verdicts on the candidates of a chunk's turns or of a question."""
     speakers = _speakers(value)
-    relevant = [memory.n for memory in value.candidates if _relevant(memory, value, speakers)]
-    if value.purpose == "remember":
+    texts = [item.text for item in value.items] + list(value.queries)
+    topics = [topic for text in texts if (topic := _topic(text, speakers))]
+    turns = value.purpose == "remember"
+    relevant = [memory.n for memory in value.candidates if _relevant(memory, topics, turns=turns)]
+    if turns:
         return JudgeOutput(relevant=relevant, conflicts=_conflicts_with_turns(value), sufficient=True)
     kept = [memory for memory in value.candidates if memory.n in relevant]
     question = value.items[0].text if value.items else ""
@@ -83,19 +86,14 @@ def _topic(text: str, names: Sequence[str]) -> frozenset[str]:
     return by_concept(set(content_stems(text)) - {stem for name in names for stem in stems(name)} - _ASKING)
 
 
-def _relevant(memory: MemoryView, value: JudgeInput, speakers: Sequence[str]) -> bool:
+def _relevant(memory: MemoryView, topics: Sequence[frozenset[str]], *, turns: bool) -> bool:
+    """Whether a memory shares enough with one of the topics, of turns or of a question and its queries."""
     held = by_concept(set(stems(memory.text)))
-    turns = value.purpose == "remember"
-    texts = [item.text for item in value.items] + list(value.queries)
-    for text in texts:
-        asked = _topic(text, speakers)
-        shared = asked & held
-        if not asked:
-            continue
-        share = len(shared) / len(asked)
-        if share >= (RELEVANT_TURN if turns else RELEVANT) or (turns and len(shared) >= LEAST_SHARED):
-            return True
-    return False
+    least = RELEVANT_TURN if turns else RELEVANT
+    return any(
+        (shared := len(topic & held)) / len(topic) >= least or (turns and shared >= LEAST_SHARED)
+        for topic in topics
+    )
 
 
 def _answers(slot: Slot, question: str, memory: MemoryView, speakers: Sequence[str]) -> bool:
@@ -137,20 +135,21 @@ def _conflicts_with_turns(value: JudgeInput) -> list[Conflict]:
     found: dict[int, Conflict] = {}
     talk = [*value.window, *value.items]
     for turn in (item for item in value.items if item.role == "human"):
-        new = worded(turn.text, turn.speaker, listener_of(turn.speaker, talk))
+        said = worded(turn.text, turn.speaker, listener_of(turn.speaker, talk))
+        new = [(item.text, true_until(item, turn)) for item in said]
         for memory, claims in stored:
-            why = _why(turn, new, memory, claims)
+            why = _why(new, memory, claims)
             if why and memory.n not in found:
                 found[memory.n] = Conflict(memory=memory.n, turn=turn.n, why=why)
     return list(found.values())
 
 
-def _why(turn: TurnView, new: Sequence[Worded], memory: MemoryView, claims: Sequence[str]) -> str | None:
-    """Why a statement of the turn contradicts a memory that is not younger than it, else None."""
+def _why(new: Sequence[tuple[str, datetime]], memory: MemoryView, claims: Sequence[str]) -> str | None:
+    """Why a statement, true until a moment, contradicts a memory that is not younger than it, else None."""
     earlier = _when(memory)
-    for item in new:
-        if earlier is None or earlier <= true_until(item, turn):
-            why = next((why for claim in claims if (why := contradiction(item.text, claim))), None)
+    for text, until in new:
+        if earlier is None or earlier <= until:
+            why = next((why for claim in claims if (why := contradiction(text, claim))), None)
             if why:
                 return why
     return None

@@ -6,6 +6,7 @@ before the one of the reference, "last Friday" the most recent Friday before tha
 
 import re
 from datetime import datetime
+from functools import lru_cache
 
 from memcycle.core.entry import Precision
 from memcycle.core.language.absolute_dates import absolute_readers, plausible
@@ -67,13 +68,10 @@ def read_dates(text: str, reference: datetime) -> list[Reading]:
         Readings with `text[r.begin:r.end] == r.text`. Expressions that name no date that exists
         ("31 February 2023") are left out.
     """
-    if not _ANCHOR.search(text):
-        return []
-    matches = [(match, reader) for pattern, reader in _READERS for match in pattern.finditer(text)]
     taken: list[tuple[int, int]] = []
     readings: list[Reading] = []
-    # Longest first. An impossible date still takes its place: "31 February 2023" is no "February 2023".
-    for match, reader in sorted(matches, key=lambda pair: (pair[0].start() - pair[0].end(), pair[0].start())):
+    # An impossible date still takes its place: "31 February 2023" is no "February 2023".
+    for match, reader in _expressions(text):
         begin, end = match.span()
         if any(begin < other_end and end > other_begin for other_begin, other_end in taken):
             continue
@@ -83,6 +81,20 @@ def read_dates(text: str, reference: datetime) -> list[Reading]:
         if when is not None:
             readings.append(_reading(text, match, when, reference))
     return sorted(readings, key=lambda r: r.begin)
+
+
+@lru_cache(maxsize=2048)
+def _expressions(text: str) -> tuple[tuple[re.Match[str], Reader], ...]:
+    """What may be a time expression, longest first; some overlap.
+
+    Cached: these depend on the words alone, and a statement is read again whenever it is compared.
+    """
+    if not _ANCHOR.search(text):
+        return ()
+    matches = [(match, reader) for pattern, reader in _READERS for match in pattern.finditer(text)]
+    return tuple(
+        sorted(matches, key=lambda pair: (pair[0].start() - pair[0].end(), pair[0].start()))
+    )
 
 
 def format_time(start: datetime, precision: Precision | None) -> str:

@@ -80,7 +80,13 @@ def _bigrams(run: str) -> Iterator[str]:
     yield from (run[i : i + 2] for i in range(len(run) - 1))
 
 
-def _tokens(text: str) -> Iterator[str]:
+@lru_cache(maxsize=4096)
+def _tokens(text: str) -> tuple[str, ...]:
+    """Cached: one text is taken apart anew by search, Judge and checks, and against many others."""
+    return tuple(token for token in _split(text) if token)
+
+
+def _split(text: str) -> Iterator[str]:
     for match in _TOKEN.finditer(_fold(text)):
         found = match.group()
         if match.lastgroup == "word":
@@ -103,7 +109,7 @@ def tokenize(text: str) -> list[str]:
     address gives itself and its parts; a run of CJK gives its character bigrams; an emoji is one token
     (skin tones, joiners and variation selectors are dropped).
     """
-    return [token for token in _tokens(text) if token]
+    return list(_tokens(text))
 
 
 class _Stemmer(threading.local):
@@ -132,12 +138,12 @@ def stems(text: str) -> list[str]:
 
     Latin accents are dropped, so that `José` and `Jose` meet; `07` becomes `7`.
     """
-    return [_stem(token) for token in _tokens(text) if token]
+    return [_stem(token) for token in _tokens(text)]
 
 
 def content_stems(text: str) -> list[str]:
     """`stems` without those of English function words; empty for a text of function words only."""
-    return [_stem(token) for token in _tokens(text) if token and token not in STOPWORDS]
+    return [_stem(token) for token in _tokens(text) if token not in STOPWORDS]
 
 
 def approx_tokens(text: str) -> int:
