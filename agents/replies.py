@@ -1,12 +1,17 @@
 """What an error of a chat model's client says: about its server, or with the reply still in it."""
 
+import sys
+from typing import TYPE_CHECKING, Any
+
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
-from openai import ContentFilterFinishReasonError, LengthFinishReasonError
 
 from memcycle.agents.reading import NoAnswer
 from memcycle.core.errors import ModelUnavailable
+
+if TYPE_CHECKING:
+    from openai import LengthFinishReasonError
 
 _UNSUPPORTED = {400, 404, 415, 422, 501}
 _TOOLS = ("tool", "function")
@@ -38,9 +43,11 @@ def reply_in_error(error: Exception) -> AIMessage | None:
         NoAnswer: a content filter, or a completion without choices.
         ModelUnavailable: what came back is not a chat completion at all.
     """
-    if isinstance(error, LengthFinishReasonError):
+    # An SDK that is not loaded has raised nothing; loading it takes a second.
+    openai: Any = sys.modules.get("openai")
+    if openai and isinstance(error, openai.LengthFinishReasonError):
         return _cut_reply(error)
-    if isinstance(error, ContentFilterFinishReasonError):
+    if openai and isinstance(error, openai.ContentFilterFinishReasonError):
         raise NoAnswer("the provider's content filter stopped the reply") from error
     # The client indexes and iterates choices without looking; its errors are told apart by their words.
     if isinstance(error, IndexError) or (
@@ -56,7 +63,7 @@ def reply_in_error(error: Exception) -> AIMessage | None:
     return None
 
 
-def _cut_reply(error: LengthFinishReasonError) -> AIMessage:
+def _cut_reply(error: "LengthFinishReasonError") -> AIMessage:
     usage = error.completion.usage
     counted = usage and UsageMetadata(
         input_tokens=usage.prompt_tokens,

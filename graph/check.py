@@ -216,7 +216,9 @@ def _edit_of(
     if verdict.relation == "duplicate" and near is not None:
         return "MERGE", near, verdict.why or "says the same"
     if target is not None and same_text(target.text) == same_text(draft.text):
-        return "MERGE", target, "says the same"
+        # The same words of another date are another occurrence ("went swimming yesterday").
+        once = None in (target.event_time, draft.event_time) or target.event_time == draft.event_time
+        return ("MERGE", target, "says the same") if once else ("ADD", None, "")
     if target is not None and draft.edit != "NONE":
         return "UPDATE", target, verdict.why or "the new statement replaces it"
     if verdict.relation == "conflict" and near is not None:

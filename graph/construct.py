@@ -1,6 +1,7 @@
 """Nodes of remember that write: stage, guide, construct, check, apply."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -13,7 +14,7 @@ from memcycle.core.entry import Entry
 from memcycle.core.errors import RoleFailed
 from memcycle.core.messages import read_messages
 from memcycle.core.scope import Scope
-from memcycle.core.turn import Turn
+from memcycle.core.turn import Turn, turn_id
 from memcycle.graph.check import Outcome, decide, fact_judge_call, ground, with_nearest
 from memcycle.graph.environment import Env
 from memcycle.graph.evidence import memory_views, turn_views
@@ -71,7 +72,7 @@ class Construction:
         A message with an id is one message however often it comes. One without is new each time, under an
         id made from this task, which a resumed run has again.
         """
-        settings, messages = self.env.settings, state.get("messages") or []
+        settings, bank, messages = self.env.settings, self.env.bank(), state.get("messages") or []
         turns = [Turn.model_validate(turn) for turn in state.get("turns") or []]
         if not messages:
             return turns
@@ -79,7 +80,6 @@ class Construction:
         read = read_messages(
             messages,
             session=scope.session or "",
-            start=self.env.bank().next_position(scope),
             now=self.env.now(),
             zone=settings.zone,
             user_name=settings.user_name,
@@ -90,7 +90,8 @@ class Construction:
             turn if turn.message_id else turn.model_copy(update={"message_id": f"{task}:{n}"})
             for n, turn in enumerate(read)
         ]
-        return [*turns, *named]
+        known = {turn.message_id for turn in bank.session_turns(scope, last=len(named))}
+        return [*turns, *in_a_row(named, known, bank.next_position(scope))]
 
     def chunk(self, state: RememberState, scope: Scope) -> list[Turn]:
         """The turns of this run."""
@@ -193,11 +194,34 @@ class Construction:
             "edits": [],
             "result": {
                 **result,
-                "facts": [*applied.added, *applied.updated],
+                "facts": [*added(applied, edits), *applied.updated],
                 "refreshed": [*result["refreshed"], *changed(applied)],
                 "rejected": [*result["rejected"], *refusals(applied)],
             },
         }
+
+
+def in_a_row(turns: Sequence[Turn], known: Collection[str | None], place: int) -> list[Turn]:
+    """The turns with those of unknown messages placed one after another from `place` on.
+
+    A thread hands over its whole history each time: what is known of it must not push the new turns along.
+    """
+    places = itertools.count(place)
+    return [turn if turn.message_id in known else _at(turn, next(places)) for turn in turns]
+
+
+def _at(turn: Turn, place: int) -> Turn:
+    return turn.model_copy(update={"position": place, "id": turn_id(turn.session, place)})
+
+
+def added(applied: Applied, edits: Sequence[Edit]) -> list[str]:
+    """Ids of the entries that the edits added.
+
+    When a node runs again after its write was kept but its checkpoint was not, the bank finds each entry
+    there already, under its own id, and merges it with itself.
+    """
+    own = {edit.entry.id for edit in edits if edit.op == "ADD" and edit.entry is not None}
+    return [*applied.added, *(name for name in applied.merged if name in own)]
 
 
 def changed(applied: Applied) -> list[str]:

@@ -1,14 +1,15 @@
 """What a run is told from outside: whose memory, which session, and what to change for this run only."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import get_runtime
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 MAIN_SESSION = "main"
 
@@ -41,7 +42,7 @@ embedded in another graph."""
 
 def run_context() -> Context:
     """The context of the running graph; an empty one inside a parent whose context is of another type."""
-    given = get_runtime().context
+    given = _given()
     if isinstance(given, Context):
         return given
     try:
@@ -51,7 +52,14 @@ def run_context() -> Context:
         return Context()
 
 
-def run_scope(scope_of: ScopeOf | None, config: RunnableConfig) -> Scope:
+def _given() -> Any:
+    # Whoever runs a graph has loaded LangGraph; who only names a context does without that second.
+    from langgraph.runtime import get_runtime
+
+    return get_runtime().context
+
+
+def run_scope(scope_of: ScopeOf | None, config: "RunnableConfig") -> Scope:
     """The scope of the running graph, with its session.
 
     Raises:
@@ -67,7 +75,7 @@ def run_scope(scope_of: ScopeOf | None, config: RunnableConfig) -> Scope:
     try:
         if scope_of is None:
             return Scope(user=context.user, workspace=context.workspace, session=session)
-        scope = Scope.model_validate(scope_of(get_runtime().context))
+        scope = Scope.model_validate(scope_of(_given()))
     except ValidationError as error:
         raise BadInput(f"the scope does not fit: {error.errors()[0]['msg']}") from error
     return scope if scope.session else scope.within(session)

@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from memcycle.agents.constructor import FactDraft
 from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, RefresherOutput
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.edit import Edit, Rejected
-from memcycle.core.entry import Entry, new_entry, same_text
+from memcycle.core.entry import Entry, same_text
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import Env
 from memcycle.graph.evidence import turn_views
 from memcycle.graph.guards import requested_deletion, support
 from memcycle.graph.node import Call
-from memcycle.graph.organisation import Made
+from memcycle.graph.organisation import Decided, Made, fact_entry
 from memcycle.graph.states import ConflictRef
 
 
@@ -142,24 +143,15 @@ def _edit(
 
 
 def _successor(edit: Refresh, target: Entry, turn: Turn, made: Made) -> Entry:
-    return new_entry(
-        made.scope.within(turn.session),
-        "fact",
-        edit.text,
-        (turn.id,),
+    draft = FactDraft(
+        text=edit.text,
+        turn=0,
         kind=target.kind,
-        speaker=target.speaker or turn.speaker,
-        role=turn.role,
-        quote=None,
+        speaker=target.speaker,
         event_time=edit.event_time,
-        event_precision="day" if edit.event_time else None,
-        valid_from=edit.event_time or turn.time,
-        observed_at=turn.time,
-        entities=target.entities,
-        persons=target.persons,
+        event_precision="day",
+        entities=list(target.entities),
+        persons=list(target.persons),
         importance=target.importance,
-        actor="refresher",
-        model=made.model,
-        prompt=made.prompt,
-        pipeline=made.pipeline,
     )
+    return fact_entry(Decided(draft, turn, (), "UPDATE", target, edit.why, actor="refresher"), made)

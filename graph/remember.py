@@ -15,7 +15,7 @@ from memcycle.core.edit import Edit
 from memcycle.core.entry import Entry
 from memcycle.core.errors import RoleFailed
 from memcycle.core.settings import Settings
-from memcycle.graph.construct import Construction, changed, refusals
+from memcycle.graph.construct import Construction, added, changed, refusals
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.evidence import (
@@ -174,7 +174,7 @@ class _Remember(Construction):
         return {
             "edits": [],
             "episodes": [],
-            "result": {**result, "episodes": applied.added, "warnings": state["warnings"]},
+            "result": {**result, "episodes": added(applied, edits), "warnings": state["warnings"]},
         }
 
 

@@ -14,13 +14,14 @@ from langgraph.graph.state import CompiledStateGraph
 from memcycle.agents.roles import Roles
 from memcycle.core.edit import Edit
 from memcycle.core.settings import Settings
+from memcycle.graph.construct import added
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.node import Step, nested, node
 from memcycle.graph.remember import remember_graph
 from memcycle.graph.routes import after_look
 from memcycle.graph.segments import writer_calls, written
-from memcycle.graph.states import SessionOutput, SessionState
+from memcycle.graph.states import SessionInput, SessionOutput, SessionState
 
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
@@ -58,7 +59,7 @@ class _Session:
             for entry in state["episodes"]
         ]
         applied = self.env.bank().apply(self.env.scope(config), edits, close_segment_at=state["close_at"])
-        return {"episodes": [], "result": {"episodes": applied.added, "warnings": state["warnings"]}}
+        return {"episodes": [], "result": {"episodes": added(applied, edits), "warnings": state["warnings"]}}
 
     def commit(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Staged becomes active: one ledger transaction, then the index."""
@@ -73,7 +74,7 @@ def build_session(
     *,
     scope: ScopeOf | None = None,
     version: str = "shipped",
-) -> CompiledStateGraph[SessionState, Context, SessionState, SessionOutput]:
+) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
     """The session graph: run once when the session of the context ends; `result` and `usage` out.
 
     Args:
@@ -94,10 +95,12 @@ def _remembered(output: dict[str, Any]) -> dict[str, Any]:
     return {"warnings": output["result"]["warnings"], "usage": output.get("usage") or {}}
 
 
-def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, SessionState, SessionOutput]:
+def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
     """The session graph over an environment."""
     nodes = _Session(env)
-    builder = StateGraph(SessionState, context_schema=Context, output_schema=SessionOutput)
+    builder = StateGraph(
+        SessionState, context_schema=Context, input_schema=SessionInput, output_schema=SessionOutput
+    )
     for name in ("look", "close_episode", "apply_episode", "commit"):
         builder.add_node(name, node(name, getattr(nodes, name)))
     builder.add_node("catch_up", nested(_waiting, remember_graph(env), _remembered))

@@ -130,6 +130,10 @@ class RecallOutput(TypedDict):
     usage: Usage
 
 
+class SessionInput(TypedDict):
+    """Nothing: the context names the session that ends."""
+
+
 class SessionState(TypedDict, total=False):
     """State of the session graph. `waiting` holds ids of turns not yet remembered."""
 

@@ -6,28 +6,28 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from memcycle.agents.roles import Roles
 from memcycle.core.clock import World
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
 from memcycle.core.timestamps import read_time
 from memcycle.core.turn import Turn
 from memcycle.graph.context import MAIN_SESSION, Context
-from memcycle.graph.recall import build_recall
-from memcycle.graph.remember import build_remember
-from memcycle.graph.session import build_session
-from memcycle.prompts import PromptSet
 from memcycle.results import Added, Answer, Ended
 from memcycle.runs import Run, awaited, off_loop, runs
 from memcycle.stored import Stored, first_complaint
 from memcycle.stores.bank import Bank
 from memcycle.stores.registry import shared_bank
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+
+    from memcycle.agents.roles import Roles
+    from memcycle.prompts import PromptSet
 
 
 class Memory(Stored):
@@ -45,16 +45,16 @@ class Memory(Stored):
     def __init__(
         self,
         settings: Settings,
-        roles: Roles,
+        roles: "Roles | None" = None,
         *,
-        embeddings: Embeddings | None = None,
+        embeddings: "Embeddings | None" = None,
         user: str | None = None,
         workspace: str = "default",
         world: World | None = None,
         read_only: bool = False,
     ) -> None:
         super().__init__(user, workspace)
-        self.settings, self.roles = settings, roles
+        self.settings, self._roles = settings, roles
         self._embeddings, self._world, self._read_only = embeddings, world or World(), read_only
         self._opening = threading.RLock()
         self._bank: Bank | None = None
@@ -65,14 +65,14 @@ class Memory(Stored):
         cls,
         path: str | Path | None = None,
         *,
-        model: str | BaseChatModel = "rules",
+        model: "str | BaseChatModel" = "rules",
         user: str | None = None,
         workspace: str = "default",
         settings: Settings | None = None,
-        embeddings: Embeddings | None = None,
-        roles: Roles | None = None,
-        overrides: Mapping[str, str | BaseChatModel] | None = None,
-        prompts: PromptSet | Mapping[str, str] | str | Path | None = None,
+        embeddings: "Embeddings | None" = None,
+        roles: "Roles | None" = None,
+        overrides: "Mapping[str, str | BaseChatModel] | None" = None,
+        prompts: "PromptSet | Mapping[str, str] | str | Path | None" = None,
         base_url: str | None = None,
         api_key: str | None = None,
         world: World | None = None,
@@ -151,6 +151,15 @@ class Memory(Stored):
         return self._open()
 
     @property
+    def roles(self) -> "Roles":
+        """What runs each role: the rules, unless the memory was opened with something else."""
+        if self._roles is None:
+            from memcycle.agents.roles import Roles
+
+            self._roles = Roles.rules()
+        return self._roles
+
+    @property
     def graphs(self) -> Mapping[str, Any]:
         """The compiled graphs `remember`, `recall` and `session`."""
         with self._opening:
@@ -158,6 +167,8 @@ class Memory(Stored):
             if not self._graphs:
                 if self._read_only:
                     raise BadInput("this memory is open for reading only: open it without read_only")
+                from memcycle.graph import build_recall, build_remember, build_session
+
                 self._graphs = {
                     "remember": build_remember(self.roles, bank, self.settings),
                     "recall": build_recall(self.roles, bank, self.settings),
@@ -199,9 +210,7 @@ class Memory(Stored):
             {"turns": [turn.model_dump(mode="json") for turn in turns]} if turns else {"messages": messages}
         )
         context = self._context(user, workspace, named, now)
-        return Run(
-            "remember", value, context, lambda out: Added(**out["result"], usage=out.get("usage") or {})
-        )
+        return Run("remember", value, context, _added)
 
     aadd = awaited(add)
 
@@ -295,11 +304,17 @@ class Memory(Stored):
 
 
 def _roles(
-    model: str | BaseChatModel,
-    overrides: Mapping[str, str | BaseChatModel] | None,
-    prompts: PromptSet | Mapping[str, str] | str | Path | None,
+    model: "str | BaseChatModel",
+    overrides: "Mapping[str, str | BaseChatModel] | None",
+    prompts: "PromptSet | Mapping[str, str] | str | Path | None",
     model_args: Mapping[str, Any],
-) -> Roles:
+) -> "Roles | None":
+    """The roles of these arguments, None where they ask for the rules: those are loaded on first use."""
+    if model == "rules" and not overrides and prompts is None:
+        return None
+    from memcycle.agents.roles import Roles
+    from memcycle.prompts import PromptSet
+
     overlay = (
         prompts if prompts is None or isinstance(prompts, PromptSet) else PromptSet.shipped().overlay(prompts)
     )

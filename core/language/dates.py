@@ -92,9 +92,7 @@ def _expressions(text: str) -> tuple[tuple[re.Match[str], Reader], ...]:
     if not _ANCHOR.search(text):
         return ()
     matches = [(match, reader) for pattern, reader in _READERS for match in pattern.finditer(text)]
-    return tuple(
-        sorted(matches, key=lambda pair: (pair[0].start() - pair[0].end(), pair[0].start()))
-    )
+    return tuple(sorted(matches, key=lambda pair: (pair[0].start() - pair[0].end(), pair[0].start())))
 
 
 def format_time(start: datetime, precision: Precision | None) -> str:

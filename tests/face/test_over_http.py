@@ -1,4 +1,4 @@
-"""The same ingest and ask with a model over HTTP: every agent called, usage counted, faults of replies borne."""
+"""Ingest and ask with a model over HTTP: every agent called, usage counted, faults of replies borne."""
 
 import json
 

@@ -45,6 +45,7 @@ def test_a_thread_remembers_each_message_once(bank):
     assert [raw.text for raw in raws] == [
         "I play the cello.", "Noted.", "I live in Graz.", "Noted.", "I keep bees.", "Noted.",
     ]  # fmt: skip
+    assert [raw.turns for raw in raws] == [(f"Dt1:{n}",) for n in range(1, 7)]
     assert {raw.scope.session for raw in raws} == {"t1"}
     assert len(graph.get_state(thread).values["messages"]) == 6
 

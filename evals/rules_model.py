@@ -1,0 +1,84 @@
+"""A chat model without latency, behind the real role runner: it answers each role as the rules would.
+
+A model reads its input from the prompt; this one is handed the input that the prompt was made from, since
+reading it back is no part of what is measured. Everything else is real: prompts are rendered, replies are
+text that is parsed and validated. It offers neither structured output nor tools, so the outline of the reply
+stands in the prompt and is counted.
+"""
+
+from dataclasses import fields
+from time import perf_counter
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableConfig
+from pydantic import PrivateAttr
+
+from memcycle.agents.roles import OUTPUTS, Roles
+from memcycle.agents.rules import RULES
+from memcycle.agents.runner import ModelRole
+from memcycle.core.language.tokens import approx_tokens
+from memcycle.prompts import PromptSet
+
+
+class RulesModel(BaseChatModel):
+    """Replies with the rules' output to what was put to it last, as JSON. For one thread.
+
+    Tokens are counted approximately, see `approx_tokens`.
+    """
+
+    _role: str = PrivateAttr("")
+    _value: Any = PrivateAttr(None)
+    _seconds: float = PrivateAttr(0.0)
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on replies so far: a served model's, not memcycle's own."""
+        return self._seconds
+
+    def put(self, role: str, value: Any) -> None:
+        """What the next prompt is made from."""
+        self._role, self._value = role, value
+
+    @property
+    def _llm_type(self) -> str:
+        return "rules"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,  # noqa: ARG002 - the signature is LangChain's
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **_: Any,
+    ) -> ChatResult:
+        started = perf_counter()
+        reply = RULES[self._role](self._value).model_dump_json()
+        read, written = sum(approx_tokens(message.text) for message in messages), approx_tokens(reply)
+        usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
+        message = AIMessage(reply, usage_metadata=usage)
+        self._seconds += perf_counter() - started
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+class _Asked(ModelRole[Any, Any]):
+    """A role on a `RulesModel`."""
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:  # noqa: A002
+        assert isinstance(self.model, RulesModel)  # noqa: S101 - `roles_on` made it so
+        self.model.put(self.role, input)
+        return super().invoke(input, config, **more)
+
+
+def roles_on(model: RulesModel) -> Roles:
+    """All roles on this model, with the shipped prompts."""
+    prompts = PromptSet.shipped()
+    runnables: dict[str, Any] = {
+        field.name: _Asked(field.name, OUTPUTS[field.name], model, prompts)
+        for field in fields(Roles)
+        if field.name in OUTPUTS
+    }
+    return Roles(**runnables, model_name="rules, asked as a model")

@@ -1,0 +1,193 @@
+"""What memcycle costs: model calls and tokens by role, and its own time a turn and a question.
+
+    python -m memcycle.evals.speed --data locomo10.json --conversation conv-26
+
+The conversation goes through the remember and session graphs chunk by chunk, then questions spread over the
+sample's go through the recall graph; only their text is given. Twice: with the rules, and with a chat model
+that takes no time (see `memcycle.evals.rules_model`) behind the real runner, prompts and parser. The time such
+a model needs for its replies is taken off, so that what remains is memcycle's own. Tokens are approximate. The
+first question is asked once before it is measured: loading is not counted.
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC
+from functools import reduce
+from math import ceil
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from memcycle.agents.roles import Roles
+from memcycle.core.errors import BadInput
+from memcycle.core.usage import Usage, add_usage
+from memcycle.evals.locomo import Sample, load_locomo, sample_named
+from memcycle.evals.rules_model import RulesModel, roles_on
+from memcycle.ingest import CHUNK_TURNS
+from memcycle.memory import Memory
+
+Unit = Literal["chunk", "session's end", "question"]
+UNITS: tuple[Unit, ...] = ("chunk", "session's end", "question")
+COUNTS: tuple[Literal["calls", "input_tokens", "output_tokens"], ...] = (
+    "calls",
+    "input_tokens",
+    "output_tokens",
+)
+SHARE = 0.95
+
+
+@dataclass(frozen=True)
+class Step:
+    """One chunk remembered, session ended or question answered.
+
+    Attributes:
+        turns: Turns of the chunk, 0 for others.
+        seconds: Time it took, without that of the model.
+    """
+
+    unit: Unit
+    turns: int
+    seconds: float
+    usage: Usage
+
+
+def measure(sample: Sample, roles: Roles, busy: Callable[[], float], chunk: int, asked: int) -> list[Step]:
+    """Every step of a sample's conversation and of `asked` of its questions, in a home of its own.
+
+    Args:
+        busy: Seconds that the model of `roles` has needed so far.
+        chunk: Turns a chunk.
+    """
+    steps: list[Step] = []
+
+    def timed(unit: Unit, run: Callable[[], Usage], turns: int = 0) -> None:
+        started = perf_counter() - busy()
+        usage = run()
+        steps.append(Step(unit, turns, perf_counter() - busy() - started, usage))
+
+    with (
+        tempfile.TemporaryDirectory() as home,
+        Memory.open(home, user=sample.id, roles=roles) as memory,
+    ):
+        sessions = sample.conversation.sessions
+        for session in track(sessions, "remembering", console=Console(stderr=True), transient=True):
+            for start in range(0, len(session.turns), chunk):
+                turns = list(session.turns[start : start + chunk])
+                timed("chunk", lambda turns=turns: memory.add(turns).usage, len(turns))  # type: ignore[misc]
+            timed("session's end", lambda name=session.name: memory.end_session(name).usage)  # type: ignore[misc]
+        for warm, question in _spread([question.question for question in sample.questions], asked):
+            if not warm:
+                memory.ask(question)
+            timed("question", lambda question=question: memory.ask(question).usage)  # type: ignore[misc]
+    return steps
+
+
+def _spread(questions: Sequence[str], wanted: int) -> Iterator[tuple[int, str]]:
+    """Numbered from 0: as many questions as wanted, evenly from all."""
+    step = max(1, len(questions) // max(wanted, 1))
+    return enumerate(questions[::step][:wanted])
+
+
+def costs(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, float]]]:
+    """By role and unit the mean calls and tokens, which add up; under `all` the medians of their sums."""
+    result: dict[str, dict[str, dict[str, float]]] = {}
+    for unit in UNITS:
+        own = [step.usage for step in steps if step.unit == unit]
+        for role, count in reduce(add_usage, own, Usage()).items():
+            result.setdefault(role, {})[unit] = {name: count[name] / len(own) for name in COUNTS}
+    result["all"] = {
+        unit: {name: median(sum(count[name] for count in usage.values()) for usage in own) for name in COUNTS}
+        for unit in UNITS
+        if (own := [step.usage for step in steps if step.unit == unit])
+    }
+    return result
+
+
+def times(steps: Sequence[Step]) -> dict[str, dict[str, float]]:
+    """Median and 95th percentile in milliseconds: a turn (its share of its chunk), a session's end, a question."""
+    values = {
+        "turn": [1000 * step.seconds / step.turns for step in steps if step.unit == "chunk"],
+        "session's end": [1000 * step.seconds for step in steps if step.unit == "session's end"],
+        "question": [1000 * step.seconds for step in steps if step.unit == "question"],
+    }
+    return {
+        name: {"median": median(own), "p95": sorted(own)[ceil(SHARE * len(own)) - 1]}
+        for name, own in values.items()
+        if own
+    }
+
+
+def _cost_table(figures: dict[str, dict[str, dict[str, float]]], chunk: int) -> Table:
+    table = Table(
+        "role",
+        title="Model calls and approximate tokens",
+        caption=f"calls / tokens read / tokens written; a chunk is up to {chunk} turns; roles: means, all: medians",
+    )
+    for unit in UNITS:
+        table.add_column(f"a {unit}", justify="right")
+    for role, by_unit in figures.items():
+        cells = [
+            " / ".join([f"{by_unit[unit]['calls']:.2f}", *(f"{by_unit[unit][n]:,.0f}" for n in COUNTS[1:])])
+            if unit in by_unit
+            else "-"
+            for unit in UNITS
+        ]
+        table.add_row(role, *cells, end_section=role == list(figures)[-2])
+    return table
+
+
+def _time_table(figures: dict[str, dict[str, dict[str, float]]]) -> Table:
+    table = Table("milliseconds", title="Own time, without the model's")
+    for setup in figures:
+        table.add_column(f"{setup}: median", justify="right")
+        table.add_column("p95", justify="right")
+    for name in next(iter(figures.values())):
+        cells = [f"{own[name][figure]:.1f}" for own in figures.values() for figure in ("median", "p95")]
+        table.add_row(f"a {name}", *cells)
+    return table
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="The LoCoMo file, locomo10.json.")],
+    conversation: Annotated[str, typer.Option(help="Sample id.")] = "conv-26",
+    chunk_turns: Annotated[int, typer.Option(min=1, help="Turns remembered in one go.")] = CHUNK_TURNS,
+    questions: Annotated[int, typer.Option(min=1, help="Questions asked at most.")] = 40,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object with every step.")] = False,
+) -> None:
+    """Measures what one conversation and its questions cost, with the rules and with a model of no latency."""
+    try:
+        sample = sample_named(load_locomo(data, zone=UTC), conversation)
+    except BadInput as error:
+        sys.stderr.write(f"{error}\n")
+        raise typer.Exit(1) from None
+    model = RulesModel()
+    steps = {
+        "rules": measure(sample, Roles.rules(), lambda: 0.0, chunk_turns, questions),
+        "model": measure(sample, roles_on(model), lambda: model.seconds, chunk_turns, questions),
+    }
+    cost, time = costs(steps["model"]), {setup: times(own) for setup, own in steps.items()}
+    if json_:
+        figures = {
+            "conversation": conversation,
+            "chunk_turns": chunk_turns,
+            "tokens": "approximate",
+            "costs": cost,
+            "milliseconds": time,
+            "steps": {setup: [asdict(step) for step in own] for setup, own in steps.items()},
+        }
+        sys.stdout.write(json.dumps(figures) + "\n")
+        return
+    Console().print(_cost_table(cost, chunk_turns), _time_table(time))
+
+
+if __name__ == "__main__":
+    typer.run(main)
