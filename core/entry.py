@@ -18,6 +18,7 @@ KINDS: tuple[Kind, ...] = (
     "episodic", "semantic", "preference", "project_state", "working_summary", "procedural",
 )  # fmt: skip
 Status = Literal["staged", "active", "superseded", "forgotten"]
+STATUSES: tuple[Status, ...] = ("staged", "active", "superseded", "forgotten")
 Pattern = Literal["SV", "SVO", "SVC", "SVOO", "SVOC"]
 Precision = Literal["minute", "day", "week", "month", "season", "year"]
 

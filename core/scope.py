@@ -32,6 +32,12 @@ class Scope(BaseModel):
             )
         if not value.strip() or "\0" in value or len(value) > MAX_NAME:
             raise ValueError(f"{name} must be 1 to {MAX_NAME} characters, not blank and without NUL")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"{name} must be valid Unicode; its character {error.start + 1} is a lone surrogate"
+            ) from None
         return value
 
     @property

@@ -2,20 +2,20 @@
 
     python -m memcycle.evals.speed --data locomo10.json --conversation conv-26
 
-The conversation goes through the remember and session graphs chunk by chunk, then questions spread over the
-sample's go through the recall graph; only their text is given. Twice: with the rules, and with a chat model
-that takes no time (see `memcycle.evals.rules_model`) behind the real runner, prompts and parser. The time such
-a model needs for its replies is taken off, so that what remains is memcycle's own. Tokens are approximate. The
-first question is asked once before it is measured: loading is not counted.
+The conversation goes through the remember and session graphs chunk by chunk, then questions, spread evenly
+over the sample's, through the recall graph; only their text is given. Twice: with the rules, and with a chat
+model (see `memcycle.evals.rules_model`) behind the real runner, prompts and parser. The time the model needs
+for its replies is taken off, so that what remains is memcycle's own. Tokens are approximate. The first
+question is asked once before it is measured: loading is not counted.
 """
 
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC
-from functools import reduce
+from functools import partial, reduce
 from math import ceil
 from pathlib import Path
 from statistics import median
@@ -34,6 +34,7 @@ from memcycle.evals.locomo import Sample, load_locomo, sample_named
 from memcycle.evals.rules_model import RulesModel, roles_on
 from memcycle.ingest import CHUNK_TURNS
 from memcycle.memory import Memory
+from memcycle.results import Added, Answer, Ended
 
 Unit = Literal["chunk", "session's end", "question"]
 UNITS: tuple[Unit, ...] = ("chunk", "session's end", "question")
@@ -64,14 +65,17 @@ def measure(sample: Sample, roles: Roles, busy: Callable[[], float], chunk: int,
     """Every step of a sample's conversation and of `asked` of its questions, in a home of its own.
 
     Args:
+        sample: The conversation and its questions.
+        roles: Who remembers and answers.
         busy: Seconds that the model of `roles` has needed so far.
         chunk: Turns a chunk.
+        asked: Questions at most, at least 1.
     """
     steps: list[Step] = []
 
-    def timed(unit: Unit, run: Callable[[], Usage], turns: int = 0) -> None:
+    def timed(unit: Unit, run: Callable[[], Added | Ended | Answer], turns: int = 0) -> None:
         started = perf_counter() - busy()
-        usage = run()
+        usage = run().usage
         steps.append(Step(unit, turns, perf_counter() - busy() - started, usage))
 
     with (
@@ -82,19 +86,19 @@ def measure(sample: Sample, roles: Roles, busy: Callable[[], float], chunk: int,
         for session in track(sessions, "remembering", console=Console(stderr=True), transient=True):
             for start in range(0, len(session.turns), chunk):
                 turns = list(session.turns[start : start + chunk])
-                timed("chunk", lambda turns=turns: memory.add(turns).usage, len(turns))  # type: ignore[misc]
-            timed("session's end", lambda name=session.name: memory.end_session(name).usage)  # type: ignore[misc]
-        for warm, question in _spread([question.question for question in sample.questions], asked):
-            if not warm:
-                memory.ask(question)
-            timed("question", lambda question=question: memory.ask(question).usage)  # type: ignore[misc]
+                timed("chunk", partial(memory.add, turns), len(turns))
+            timed("session's end", partial(memory.end_session, session.name))
+        questions = _spread([question.question for question in sample.questions], asked)
+        for question in questions[:1]:
+            memory.ask(question)
+        for question in questions:
+            timed("question", partial(memory.ask, question))
     return steps
 
 
-def _spread(questions: Sequence[str], wanted: int) -> Iterator[tuple[int, str]]:
-    """Numbered from 0: as many questions as wanted, evenly from all."""
-    step = max(1, len(questions) // max(wanted, 1))
-    return enumerate(questions[::step][:wanted])
+def _spread(questions: Sequence[str], wanted: int) -> Sequence[str]:
+    """As many questions as wanted, evenly from all."""
+    return questions[:: max(1, len(questions) // wanted)][:wanted]
 
 
 def costs(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, float]]]:
@@ -113,7 +117,7 @@ def costs(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def times(steps: Sequence[Step]) -> dict[str, dict[str, float]]:
-    """Median and 95th percentile in milliseconds: a turn (its share of its chunk), a session's end, a question."""
+    """Median and 95th percentile in milliseconds of each unit; a turn has its share of its chunk."""
     values = {
         "turn": [1000 * step.seconds / step.turns for step in steps if step.unit == "chunk"],
         "session's end": [1000 * step.seconds for step in steps if step.unit == "session's end"],
@@ -130,7 +134,7 @@ def _cost_table(figures: dict[str, dict[str, dict[str, float]]], chunk: int) -> 
     table = Table(
         "role",
         title="Model calls and approximate tokens",
-        caption=f"calls / tokens read / tokens written; a chunk is up to {chunk} turns; roles: means, all: medians",
+        caption=f"calls / tokens read / written; a chunk: up to {chunk} turns; roles: means, all: medians",
     )
     for unit in UNITS:
         table.add_column(f"a {unit}", justify="right")
@@ -163,7 +167,7 @@ def main(
     questions: Annotated[int, typer.Option(min=1, help="Questions asked at most.")] = 40,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object with every step.")] = False,
 ) -> None:
-    """Measures what one conversation and its questions cost, with the rules and with a model of no latency."""
+    """Measures what one conversation and its questions cost, by rules and with a model of no latency."""
     try:
         sample = sample_named(load_locomo(data, zone=UTC), conversation)
     except BadInput as error:

@@ -77,8 +77,8 @@ def _judge_edges(builder: Builder, env: Env) -> None:
     switches, theta = env.settings.switches, env.settings.theta
 
     def found(state: RecallState) -> str:
-        if after_search(state) == "none":
-            return "evidence only" if run_context().evidence_only else "none"
+        if after_search(state) == "no candidates":
+            return "evidence only" if run_context().evidence_only else "no candidates"
         return "refined" if state["refinements"] else "candidates"
 
     def passed(state: RecallState) -> str:
@@ -89,7 +89,11 @@ def _judge_edges(builder: Builder, env: Env) -> None:
         return passed(state) if chosen == "Pass" else chosen
 
     ends: dict[Hashable, str] = {"evidence only": "present", "Pass: sufficient": "answer"}
-    searched: dict[Hashable, str] = {"candidates": "judge", "none": "answer", "evidence only": "present"}
+    searched: dict[Hashable, str] = {
+        "candidates": "judge",
+        "no candidates": "answer",
+        "evidence only": "present",
+    }
     actions: dict[Hashable, str] = {}
     if switches.iterative:
         ends["Pass: uncertain"] = "think"

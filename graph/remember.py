@@ -243,7 +243,7 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
         "stage", after_stage, {"new turns": "plan", "already extracted": "trigger", "nothing new": END}
     )
     builder.add_edge("plan", "search")
-    builder.add_conditional_edges("search", after_search, {"candidates": "judge", "none": write})
+    builder.add_conditional_edges("search", after_search, {"candidates": "judge", "no candidates": write})
     builder.add_conditional_edges("judge", action, actions)
     builder.add_edge("construct", "check")
     builder.add_edge("check", "apply")

@@ -30,9 +30,9 @@ def after_stage(state: RememberState) -> Literal["new turns", "already extracted
     return "already extracted" if state.get("extracted") else "new turns"
 
 
-def after_search(state: EvidenceState) -> Literal["candidates", "none"]:
+def after_search(state: EvidenceState) -> Literal["candidates", "no candidates"]:
     """Without candidates there is nothing to judge."""
-    return "candidates" if state.get("candidates") else "none"
+    return "candidates" if state.get("candidates") else "no candidates"
 
 
 def after_trigger(state: RememberState) -> Literal["episode ends", "goes on"]:
@@ -60,7 +60,7 @@ def after_reason(state: RecallState) -> Literal["new query", "nothing left"]:
     return "new query" if state.get("plans") else "nothing left"
 
 
-def after_look(state: SessionState) -> Literal["turns wait", "none wait"]:
+def after_waiting(state: SessionState) -> Literal["turns wait", "none wait"]:
     """Turns of a failed or broken-off run are remembered before their session ends."""
     return "turns wait" if state.get("waiting") else "none wait"
 

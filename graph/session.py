@@ -19,7 +19,7 @@ from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.node import Step, nested, node
 from memcycle.graph.remember import remember_graph
-from memcycle.graph.routes import after_look
+from memcycle.graph.routes import after_waiting
 from memcycle.graph.segments import writer_calls, written
 from memcycle.graph.states import SessionInput, SessionOutput, SessionState
 
@@ -36,7 +36,7 @@ class _Session:
     def __init__(self, env: Env) -> None:
         self.env = env
 
-    def look(self, _: SessionState, config: RunnableConfig) -> dict[str, Any]:
+    def find_waiting(self, _: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Whether turns wait; starts a run's counts anew."""
         waiting = [turn.id for turn in self.env.bank().unprocessed(self.env.scope(config))]
         return {"waiting": waiting, "episodes": [], "result": {}, "warnings": [], "usage": {}}
@@ -101,12 +101,12 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
     builder = StateGraph(
         SessionState, context_schema=Context, input_schema=SessionInput, output_schema=SessionOutput
     )
-    for name in ("look", "close_episode", "apply_episode", "commit"):
+    for name in ("find_waiting", "close_episode", "apply_episode", "commit"):
         builder.add_node(name, node(name, getattr(nodes, name)))
     builder.add_node("catch_up", nested(_waiting, remember_graph(env), _remembered))
-    builder.add_edge(START, "look")
+    builder.add_edge(START, "find_waiting")
     builder.add_conditional_edges(
-        "look", after_look, {"turns wait": "catch_up", "none wait": "close_episode"}
+        "find_waiting", after_waiting, {"turns wait": "catch_up", "none wait": "close_episode"}
     )
     builder.add_edge("catch_up", "close_episode")
     builder.add_edge("close_episode", "apply_episode")

@@ -186,7 +186,7 @@ _PLAIN: dict[str, Callable[[Update], str]] = {
     "reason": _reason,
     "answer": _answer,
     "present": _answer,
-    "look": lambda update: f"{_count(len(update['waiting']), 'turn')} still to be read",
+    "find_waiting": lambda update: f"{_count(len(update['waiting']), 'turn')} still to be read",
     "remember": lambda _: "the turns that waited are read",
     "close_episode": _episodes,
     "apply_episode": lambda update: f"{_count(len(update['result']['episodes']), 'episode')} stored",

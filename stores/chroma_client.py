@@ -13,17 +13,19 @@ from urllib.parse import urlsplit
 
 from memcycle.core.errors import StoreError
 from memcycle.core.settings import Settings
+from memcycle.stores.chroma_slack import Slack
 from memcycle.stores.locks import WriterLock
 
 if TYPE_CHECKING:
+    import httpx
     from chromadb.api.client import AdminClient, Client
     from chromadb.api.fastapi import FastAPI
 
 FOLDER = "chroma"
-PREFIX = "memcycle-"
-"""Begins the name of every collection of ours."""
 DEFAULT_PORT = 8000
 SERVER_PATIENCE = 5.0
+CALL_PATIENCE = 60.0
+"""Seconds a server may take for one call: far more than the slowest, a write after a bulk load."""
 SQLITE_PATIENCE = 30.0
 
 
@@ -33,12 +35,22 @@ class ChromaClient(Protocol):
     where: str
     """What an error message calls it: the directory or the address."""
 
+    prefix: str
+    """Begins the name of every collection of the home, and of no other home's."""
+
     exclusive: bool
     """Whether reads must wait for writes: true of the embedded index, whose client a scrub closes."""
 
     @property
+    def note(self) -> str | None:
+        """Which of its files could not be cleaned, and what to do; None where none is known."""
+
+    @property
     def api(self) -> "Client":
         """Chroma's own client."""
+
+    def settle(self) -> None:
+        """Cleans up after a call, before the next one may begin."""
 
     def clear(self) -> None:
         """Removes all our collections, with their files where those are ours."""
@@ -50,16 +62,23 @@ class ChromaClient(Protocol):
         """Frees its files, connections and lock. Idempotent."""
 
 
-def open_client(settings: Settings, *, fresh: bool = False) -> ChromaClient:
-    """The client the settings ask for; `fresh` first removes what is there, even if damaged.
+def open_client(settings: Settings, store: str, *, fresh: bool = False) -> ChromaClient:
+    """The client the settings ask for.
+
+    Args:
+        settings: Home or address, and the lock timeout.
+        store: Id of the home's memory. Its collections carry it in their names: homes share a server, not
+            memories. A copied home has the same id, so give it another server.
+        fresh: Removes what is there first, even if damaged.
 
     Raises:
         StoreBusy: another process writes the embedded index.
         StoreError: it cannot be opened or does not answer.
     """
+    prefix = f"memcycle-{store}-"
     if settings.chroma_url:
-        return ServerClient(settings.chroma_url, fresh=fresh)
-    return EmbeddedClient(settings.home, settings.lock_timeout, fresh=fresh)
+        return ServerClient(settings.chroma_url, prefix, fresh=fresh)
+    return EmbeddedClient(settings.home, prefix, settings.lock_timeout, fresh=fresh)
 
 
 @contextmanager
@@ -85,13 +104,19 @@ def chroma_errors(where: str, doing: str) -> Iterator[None]:
 
 
 class EmbeddedClient:
-    """Chroma in this process, over `home/chroma`, under the home's writer lock."""
+    """Chroma in this process, over `home/chroma`, under the home's writer lock.
+
+    Chroma writes freed memory into its vector files (see `chroma_slack`). That is blanked after each call, on
+    scrub, on close and before opening. A process that is killed within a call leaves what the call wrote,
+    until the home is opened again; after a loss of power what earlier calls wrote may be back until then.
+    """
 
     exclusive = True
 
-    def __init__(self, home: Path, lock_timeout: float, *, fresh: bool = False) -> None:
-        self._path = home / FOLDER
+    def __init__(self, home: Path, prefix: str, lock_timeout: float, *, fresh: bool = False) -> None:
+        self._path, self.prefix = home / FOLDER, prefix
         self.where = str(self._path)
+        self._slack = Slack(self._path)
         self._lock = WriterLock(home, lock_timeout).acquire()
         self._api: Client | None = None
         try:
@@ -110,6 +135,11 @@ class EmbeddedClient:
             self._api = self._open()
         return self._api
 
+    @property
+    def note(self) -> str | None:
+        """Names vector files that could not be blanked, and what to do."""
+        return self._slack.note
+
     def _open(self) -> "Client":
         import chromadb
         from chromadb.api.shared_system_client import SharedSystemClient
@@ -117,6 +147,7 @@ class EmbeddedClient:
 
         path = str(self._path.resolve())
         with chroma_errors(self.where, "opening it"):
+            self._slack.blank()
             try:
                 return cast(
                     "Client", chromadb.PersistentClient(path, ChromaSettings(anonymized_telemetry=False))
@@ -126,6 +157,10 @@ class EmbeddedClient:
                 SharedSystemClient._identifier_to_system.pop(path, None)
                 SharedSystemClient._identifier_to_refcount.pop(path, None)
                 raise
+
+    def settle(self) -> None:
+        """Blanks the freed memory in files that the call wrote: Chroma is done with them when it returns."""
+        self._slack.blank_changed()
 
     def clear(self) -> None:
         """Removes the directory: nothing of it can be left, and nothing has to be readable."""
@@ -163,6 +198,7 @@ class EmbeddedClient:
             for folder in self._path.iterdir():
                 if folder.is_dir() and folder.name not in standing:
                     shutil.rmtree(folder)
+            self._slack.blank()
         except (sqlite3.Error, OSError) as error:
             raise StoreError(
                 f"could not scrub {self.where} ({error}); deleted text may remain in its free space: free"
@@ -171,8 +207,14 @@ class EmbeddedClient:
 
     def close(self) -> None:
         """Frees files and lock."""
-        self._disconnect()
-        self._lock.release()
+        if not self._lock.held:
+            return
+        try:
+            self._disconnect()
+            with chroma_errors(self.where, "closing it"):
+                self._slack.blank()
+        finally:
+            self._lock.release()
 
     def _require_lock(self) -> None:
         if not self._lock.held:
@@ -188,9 +230,10 @@ class ServerClient:
     """Chroma behind an address. Several processes may write."""
 
     exclusive = False
+    note: str | None = None
 
-    def __init__(self, url: str, *, fresh: bool = False) -> None:
-        self.where = url
+    def __init__(self, url: str, prefix: str, *, fresh: bool = False) -> None:
+        self.where, self.prefix = url, prefix
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise StoreError(f"{url!r} is no address of a Chroma server; give http://HOST:PORT")
@@ -218,29 +261,48 @@ class ServerClient:
             settings = ChromaSettings(
                 anonymized_telemetry=False, chroma_server_host=host, chroma_server_http_port=port
             )
-            return cast("Client", chromadb.HttpClient(host, port, secure, settings=settings))
+            client = cast("Client", chromadb.HttpClient(host, port, secure, settings=settings))
+            # Chroma has no setting for it, and waits for ever for an answer to a call.
+            for session in _sessions(client):
+                session.timeout = httpx.Timeout(CALL_PATIENCE, connect=SERVER_PATIENCE)
+            return client
+
+    def settle(self) -> None:
+        """Nothing: the server's files are not ours."""
 
     def clear(self) -> None:
-        """Drops our collections; others stay."""
+        """Drops our collections; others stay, those of other homes too."""
         for collection in self.api.list_collections():
-            if collection.name.startswith(PREFIX):
+            if collection.name.startswith(self.prefix):
                 self.api.delete_collection(collection.name)
 
     def scrub(self) -> str:
-        """What the server's operator must do: the server's files are not ours."""
+        """What the server's operator must do: the server's files are not ours.
+
+        Besides what `chroma vacuum` rewrites, they hold freed memory, as the embedded index's do (see
+        `chroma_slack`), but of the server's process. Chroma makes the removed folders anew. A folder that has
+        the pickle holds freed memory only while its collection, though synced, has fewer than 100 entries.
+        """
         return (
             f"deleted text may remain in the files of the Chroma server at {self.where} until its operator"
-            " stops it and runs: chroma vacuum --path DIR --force"
+            " stops it, runs: chroma vacuum --path DIR --force, and removes the folders in DIR that hold a"
+            " data_level0.bin but no index_metadata.pickle"
         )
 
     def close(self) -> None:
         """Closes the connections."""
         if self._api is not None:
-            # Chroma's own close leaves the connections open, its own and those of its admin client.
-            for server in (self._api._server, cast("AdminClient", self._api._admin_client)._server):
-                cast("FastAPI", server)._session.close()
+            # Chroma's own close leaves the connections open.
+            for session in _sessions(self._api):
+                session.close()
             self._api.close()
             self._api = None
+
+
+def _sessions(client: "Client") -> "list[httpx.Client]":
+    """The connections of a client of a server: its own and those of its admin client."""
+    servers = (client._server, cast("AdminClient", client._admin_client)._server)
+    return [cast("FastAPI", server)._session for server in servers]
 
 
 def _port(url: str) -> int:

@@ -13,12 +13,11 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from memcycle.core.clock import World
 from memcycle.core.entry import Entry, Granularity
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma_client import PREFIX, ChromaClient, chroma_errors, open_client
+from memcycle.stores.chroma_client import ChromaClient, chroma_errors, open_client
 from memcycle.stores.chroma_record import SCOPE_FIELD, VIEW_FIELD, metadata_of, scope_field, view_field
 
 T = TypeVar("T")
@@ -53,12 +52,12 @@ class ChromaIndex:
         self._collections: dict[int, Any] = {}
 
     @classmethod
-    def open(cls, settings: Settings, world: World, dim: int, *, fresh: bool = False) -> Self:  # noqa: ARG003 - all stores open alike
+    def open(cls, settings: Settings, store: str, dim: int, *, fresh: bool = False) -> Self:
         """Opens the embedded index of `settings.home`, or the server at `settings.chroma_url`.
 
         Args:
             settings: Home or address, shards, lock timeout.
-            world: Not needed here.
+            store: Id of the home's memory, for its collections' names; see `open_client`.
             dim: Length of the vectors.
             fresh: Removes all that was there first, also an index too damaged to open.
 
@@ -66,7 +65,7 @@ class ChromaIndex:
             StoreBusy: another process writes the embedded index. Names its pid.
             StoreError: it cannot be opened, or the server does not answer.
         """
-        return cls(open_client(settings, fresh=fresh), settings.shards, dim)
+        return cls(open_client(settings, store, fresh=fresh), settings.shards, dim)
 
     def shard_of(self, scope: Scope) -> int:
         """The shard of a base scope: all scopes of a dropped shard must be filled in again."""
@@ -156,11 +155,17 @@ class ChromaIndex:
         """Leaves no deleted text of dropped shards in any file of the embedded index.
 
         Returns:
-            None when that is done; else what the operator of the server must do.
+            None when that is done, except in files that `note` names; else what the server's operator must do.
         """
         with self._lock:
             self._collections.clear()
             return self._client.scrub()
+
+    @property
+    def note(self) -> str | None:
+        """Which files of the embedded index could not be cleaned, and what to do; else None."""
+        with self._lock:
+            return self._client.note
 
     def close(self) -> None:
         """Frees files, connections and lock. Idempotent."""
@@ -210,13 +215,15 @@ class ChromaIndex:
                 self._collections.pop(shard, None)
                 if attempt:
                     raise
+            finally:
+                self._client.settle()
         return None
 
     def _collection(self, shard: int, *, create: bool) -> Any:
         from chromadb.errors import NotFoundError
 
         if shard not in self._collections:
-            name = f"{PREFIX}{shard:02d}"
+            name = self._name(shard)
             try:
                 self._collections[shard] = (
                     self._client.api.get_or_create_collection(
@@ -229,12 +236,15 @@ class ChromaIndex:
                 return None
         return self._collections[shard]
 
+    def _name(self, shard: int) -> str:
+        return f"{self._client.prefix}{shard:02d}"
+
     def _drop(self, shard: int) -> None:
         from chromadb.errors import NotFoundError
 
         with self._lock, chroma_errors(self._client.where, "dropping a shard"), suppress(NotFoundError):
             self._collections.pop(shard, None)
-            self._client.api.delete_collection(f"{PREFIX}{shard:02d}")
+            self._client.api.delete_collection(self._name(shard))
 
 
 def _parts(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:

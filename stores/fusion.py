@@ -65,15 +65,16 @@ def reasons(scores: ViewScores, chosen: Sequence[int], depth: int) -> list[tuple
 
     A view that gives a candidate nothing has not found it. Equal scores share a rank.
     """
-    whys: list[tuple[Why, ...]] = []
-    for at in chosen:
-        own = scores.values[:, at]
-        ranks = 1 + (scores.values > own[:, None]).sum(axis=1)
-        whys.append(
-            tuple(
-                Why(view=view, rank=int(rank), score=min(float(value), 1.0))
-                for view, value, rank in zip(VIEWS, own, ranks, strict=True)
-                if value > 0 and rank <= depth
-            )
+    own = scores.values[:, chosen]
+    ranks = [
+        1 + len(ordered) - np.searchsorted(ordered, values, side="right")
+        for ordered, values in zip(np.sort(scores.values), own, strict=True)
+    ]
+    return [
+        tuple(
+            Why(view=view, rank=rank, score=min(value, 1.0))
+            for view, value, rank in zip(VIEWS, values, places, strict=True)
+            if value > 0 and rank <= depth
         )
-    return whys
+        for values, places in zip(own.T.tolist(), np.array(ranks).T.tolist(), strict=True)
+    ]

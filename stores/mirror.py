@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,19 +24,23 @@ _log = logging.getLogger(__name__)
 
 
 class Mirror:
-    """The index as a copy of the ledger's active entries. Thread-safe.
-
-    Attributes:
-        operator_note: After a wipe against a server: what its operator must run; else None.
-    """
+    """The index as a copy of the ledger's active entries. Thread-safe."""
 
     def __init__(self, settings: Settings, ledger: Ledger, vectors: Vectors) -> None:
         self._settings, self._ledger, self._vectors = settings, ledger, vectors
-        self.operator_note: str | None = None
+        self._note: str | None = None
         self._opening, self._draining = threading.RLock(), threading.RLock()
         self._client: ChromaClient | None = None
         self._index: ChromaIndex | None = None
         self._file_lock = FileLock(settings.home / "locks" / "drain.lock", thread_local=False)
+
+    @property
+    def operator_note(self) -> str | None:
+        """What a person must do so that deleted text leaves the index's files, if anything.
+
+        Known of a server after a wipe, and of the embedded index once it was used.
+        """
+        return self._note or (self._index.note if self._index is not None else None)
 
     def claim(self) -> None:
         """Makes sure that no other process writes the embedded index, before anything is written.
@@ -135,8 +140,17 @@ class Mirror:
     def _connect(self, *, fresh: bool = False) -> ChromaClient:
         """Takes the index without asking the embedder, which may be down, for the dimension."""
         if self._client is None:
-            self._client = open_client(self._settings, fresh=fresh)
+            self._client = open_client(self._settings, self._store(), fresh=fresh)
         return self._client
+
+    def _store(self) -> str:
+        with self._ledger.read() as conn:
+            known = meta.store_id(conn)
+        if known is None:
+            # Not the world's ids: those of two homes may repeat, and this must tell them apart.
+            with self._ledger.write() as conn:
+                known = meta.put_store_id(conn, uuid.uuid4().hex)
+        return known
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -181,7 +195,7 @@ class Mirror:
                         outbox.put_active(conn, scope)
             index.drop_shards_of(owed)
             self.drain(self._settings.bulk_batch)
-            self.operator_note = index.scrub()
+            self._note = index.scrub()
         with self._ledger.write() as conn:
             meta.index_scrubbed(conn, owed)
 

@@ -3,11 +3,11 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from memcycle.core.entry import Entry, Status
+from memcycle.core.entry import STATUSES, Entry, Status
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
@@ -21,7 +21,6 @@ from memcycle.stores.writer import Writer
 ACTOR = "import"
 PAGE = 500
 RECALLABLE: tuple[Status, ...] = ("active", "staged")
-ALL_STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class Record(NamedTuple):
@@ -37,7 +36,7 @@ def export(ledger: Ledger, scope: Scope) -> Iterator[dict[str, Any]]:
     Read page by page: a slow consumer holds no view of the ledger open.
     """
     with ledger.read() as conn:
-        ids = entries.ids_of(conn, scope, entries.Listing(statuses=ALL_STATUSES))
+        ids = entries.ids_of(conn, scope, entries.Listing(statuses=STATUSES))
     for start in range(0, len(ids), PAGE):
         part = ids[start : start + PAGE]
         with ledger.read() as conn:

@@ -95,8 +95,7 @@ class Reading:
     ) -> list[Entry]:
         """The entries of these statuses that rest on any of the turns, in conversation order."""
         with self.ledger.read() as conn:
-            found = entries.by_turns(conn, scope, turn_ids, granularity)
-        return [one.entry for one in found if one.entry.status in statuses]
+            return _plain(entries.by_turns(conn, scope, turn_ids, granularity, statuses))
 
     def entries(
         self,

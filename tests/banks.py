@@ -60,7 +60,7 @@ class ListIndex:
     """The vector index in a dict, in place of Chroma: same methods, no files."""
 
     def __init__(self, settings) -> None:
-        self.settings, self.held = settings, {}
+        self.settings, self.held, self.note = settings, {}, None
 
     def shard_of(self, scope) -> int:
         return len(scope.user) % self.settings.shards

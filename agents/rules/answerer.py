@@ -172,16 +172,20 @@ def _place(span: Span) -> str:
 def _listed(asked: Asked, own: list[Passage]) -> Found:
     parts: list[str] = []
     rests_on: list[Passage] = []
+    named: list[frozenset[str]] = []
     seen: set[int] = set()
     for passage in own:
         if len(parts) >= LIST_ITEMS or passage.score < 0.6 * own[0].score:
             break
-        if passage.memory.n in seen:
+        span = None if passage.memory.n in seen else best_span(asked, [passage])
+        stems = stem_set(span.text) if span else frozenset()
+        # A turn and the fact made of it name the same thing.
+        if span is None or any(stems <= other or other <= stems for other in named):
             continue
-        if span := best_span(asked, [passage]):
-            seen.add(passage.memory.n)
-            parts.append(span.text)
-            rests_on.append(passage)
+        seen.add(passage.memory.n)
+        named.append(stems)
+        parts.append(span.text)
+        rests_on.append(passage)
     return Found(", ".join(parts), rests_on) if parts else _phrase(asked, own)
 
 

@@ -17,6 +17,9 @@ _END = re.compile(
     rf"|(?<=\S)\s*[{_EMOJI}]+(?=\s+[A-Z]|\s*$)|\n+)"
 )
 _LAST_WORD = re.compile(r"([\w.]+)\.$")
+_NEXT = re.compile(r"\s*(\S?)")
+_LOOK_BACK = 64
+"""Characters before a point that are read for its word: longer than any abbreviation, and no whole text."""
 
 
 def split_sentences(text: str) -> list[tuple[int, int, str]]:
@@ -44,9 +47,10 @@ def _split(text: str, begin: int, end: int) -> list[tuple[int, int]]:
 
 def _goes_on(text: str, begin: int, match: re.Match[str]) -> bool:
     """Whether a point is part of a word, or what follows begins in lower case after "..."."""
-    mark, rest = match[0], text[match.end() :].lstrip()
+    mark, follows = match[0], _NEXT.match(text, match.end())
+    after = follows[1] if follows else ""
     if mark == ".":
-        word = _LAST_WORD.search(text, begin, match.end())
+        word = _LAST_WORD.search(text, max(begin, match.end() - _LOOK_BACK), match.end())
         if word is None:
             return False
         name = word[1].lower()
@@ -54,8 +58,8 @@ def _goes_on(text: str, begin: int, match: re.Match[str]) -> bool:
         if name in _ABBREVIATIONS or (
             len(last) == 1 and last.isalpha() and word[1][-1].isupper() and name != "i"
         ):
-            return not (name in ("a.m", "p.m", "etc") and rest[:1].isupper())
-    return mark.startswith(("..", "…")) and rest[:1].islower()
+            return not (name in ("a.m", "p.m", "etc") and after.isupper())
+    return mark.startswith(("..", "…")) and after.islower()
 
 
 def _trim(text: str, begin: int, end: int) -> tuple[int, int] | None:

@@ -146,6 +146,7 @@ def content_stems(text: str) -> list[str]:
     return [_stem(token) for token in _tokens(text) if token not in STOPWORDS]
 
 
+@lru_cache(maxsize=4096)
 def approx_tokens(text: str) -> int:
     """About how many tokens a GPT tokenizer (cl100k) makes of the text, without its tables.
 

@@ -27,6 +27,8 @@ PLAIN = (
     "actor", "prompt", "model", "pipeline",
 )  # fmt: skip
 
+_AS_IS = (*PLAIN, *TIMES)
+_NAMES = tuple(name for name in LISTS if name != "metadata")
 _EMPTY = ("[]", "{}")
 
 
@@ -73,11 +75,20 @@ def entry_columns(entry: Entry) -> dict[str, Any]:
 
 def to_entry(row: sqlite3.Row) -> Entry:
     """The entry a row of the table `entries` holds."""
-    values: dict[str, Any] = {name: row[name] for name in (*PLAIN, *TIMES)}
-    # Most lists are empty, and reading entries is the larger part of a search.
-    values.update({name: json.loads(row[name]) for name in LISTS if row[name] not in _EMPTY})
-    values["scope"] = _scope(row["user"], row["workspace"], row["session"])
+    # Reading entries is the larger part of a search: a row looks for each name among all its columns, and
+    # most lists are empty.
+    held = dict(zip(row.keys(), row, strict=True))
+    values: dict[str, Any] = {name: held[name] for name in _AS_IS}
+    values.update({name: _list(held[name]) for name in _NAMES if held[name] not in _EMPTY})
+    if held["metadata"] not in _EMPTY:
+        values["metadata"] = json.loads(held["metadata"])
+    values["scope"] = _scope(held["user"], held["workspace"], held["session"])
     return Entry.model_validate(values)
+
+
+@lru_cache(maxsize=8192)
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
 
 
 @lru_cache(maxsize=1024)

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from memcycle.core.entry import Entry, Granularity, Kind, Status
+from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import Vector, json_list, same_hash, to_entry, to_vector
 
@@ -65,14 +65,19 @@ def staged(conn: sqlite3.Connection, scope: Scope) -> list[StoredEntry]:
 
 
 def by_turns(
-    conn: sqlite3.Connection, scope: Scope, turns: Iterable[str], granularity: Granularity | None = None
+    conn: sqlite3.Connection,
+    scope: Scope,
+    turns: Iterable[str],
+    granularity: Granularity | None = None,
+    statuses: Sequence[Status] = STATUSES,
 ) -> list[StoredEntry]:
-    """Entries of any status that rest on any of the turns; in conversation order."""
+    """Entries of these statuses that rest on any of the turns; in conversation order."""
     found = conn.execute(
         "SELECT * FROM entries WHERE row IN ("
         "  SELECT row FROM sources WHERE scope_key = ? AND turn IN (SELECT value FROM json_each(?)))"
-        " AND granularity = coalesce(?, granularity) ORDER BY session, position, granularity, id",
-        (scope.key, json_list(turns), granularity),
+        " AND granularity = coalesce(?, granularity) AND status IN (SELECT value FROM json_each(?))"
+        " ORDER BY session, position, granularity, id",
+        (scope.key, json_list(turns), granularity, json_list(statuses)),
     )
     return _stored(found)
 

@@ -23,6 +23,18 @@ def set_embedder(conn: sqlite3.Connection, name: str, dimension: int) -> None:
     )
 
 
+def store_id(conn: sqlite3.Connection) -> str | None:
+    """Id of this memory among those that share a Chroma server; None before the index was first needed."""
+    row = conn.execute("SELECT value FROM meta WHERE key = 'store'").fetchone()
+    return str(row["value"]) if row else None
+
+
+def put_store_id(conn: sqlite3.Connection, new: str) -> str:
+    """Gives the memory an id, unless another process just did, and returns the one it has."""
+    conn.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (new,))
+    return store_id(conn) or new
+
+
 def owe_scrub(conn: sqlite3.Connection, scopes: Iterable[Scope]) -> None:
     """Notes that deleted text of these base scopes may still lie in free pages and in the vector index."""
     conn.executemany(

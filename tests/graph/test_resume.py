@@ -1,9 +1,9 @@
 """Resume from SQLite checkpoints: a run that broke off in a node goes on there, and writes nothing twice."""
 
 import asyncio
+import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from dataclasses import fields as fields_of
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,11 @@ CONTEXT = {"user": "ana", "now": START}
 THREAD = {"configurable": {"thread_id": "t1"}}
 FIRST = {"messages": [HumanMessage("I teach pottery at Larkfield school.", id="m1")]}
 LAST = {
-    "messages": [HumanMessage("Do I teach pottery? I left Larkfield and row boats in Graz. My sister Eva keeps bees.", id="m2")],
+    "messages": [
+        HumanMessage(
+            "Do I teach pottery? I left Larkfield and row boats in Graz. My sister Eva keeps bees.", id="m2"
+        )
+    ],
     "end_session": True,
 }
 ROLES = [
@@ -44,10 +48,9 @@ class Run:
 
     home: Path
     mode: str
-    calls: dict[str, Always] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.calls = {name: Always(RULES[name]) for name in RULES}
+    calls: dict[str, Always] = field(
+        default_factory=lambda: {role: Always(rule) for role, rule in RULES.items()}
+    )
 
     def breaks_in(self, role: str) -> None:
         """The next call of the role raises, as a provider that is down does."""
@@ -60,15 +63,12 @@ class Run:
 
         self.calls[role].outputs = [once]
 
-    def roles(self) -> Roles:
-        return Roles(**{f.name: self.calls[f.name] for f in fields_of(Roles) if f.name in self.calls})
-
     def counts(self) -> dict[str, int]:
         return {name: len(role.seen) for name, role in self.calls.items()}
 
     def invoke(self, bank: Bank, build, value):
         """One run of the graph, on a saver opened for it alone."""
-        graph, saved = build(self.roles(), bank).builder, str(self.home / "checkpoints.sqlite3")
+        graph, saved = build(Roles(**self.calls), bank).builder, str(self.home / "checkpoints.sqlite3")
         if self.mode == "sync":
             with SqliteSaver.from_conn_string(saved) as saver:
                 return graph.compile(checkpointer=saver).invoke(value, THREAD, context=CONTEXT)
@@ -80,20 +80,14 @@ class Run:
         return asyncio.run(run())
 
 
-@pytest.fixture(params=["sync", "async"])
-def mode(request):
-    return request.param
-
-
 @contextmanager
-def opened(home, mode):
-    run = Run(home, mode)
+def opened(home: Path, mode: str):
     with open_bank(home) as bank:
-        yield run, bank
+        yield Run(home, mode), bank
 
 
 def content(bank: Bank) -> list[tuple]:
-    """Every entry with all that was ever done to it; without when it was written, and the replies' drawn ids."""
+    """Every entry with all that was done to it; not when it was written, nor the replies' drawn ids."""
     rows = []
     for row in bank.export(ANA):
         del row["recorded_at"]
@@ -116,49 +110,61 @@ def break_after(monkeypatch, write: str, nth: int) -> None:
     monkeypatch.setattr(Bank, write, once)
 
 
-@pytest.fixture
-def unbroken(tmp_path, mode):
-    """Counts, output and bank of a chat of two turns that nothing breaks."""
-    with opened(tmp_path / "whole", mode) as (run, bank):
+@pytest.fixture(scope="module", params=["sync", "async"])
+def mode(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory, mode):
+    """A home after the first chat turn, with its checkpoints."""
+    home = tmp_path_factory.mktemp("told")
+    with opened(home, mode) as (run, bank):
         run.invoke(bank, build_memory, FIRST)
-        before = run.counts()
+    return home
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, told, mode):
+    """Calls, output and bank of a second chat turn that nothing breaks."""
+    home = shutil.copytree(told, tmp_path_factory.mktemp("whole") / "home")
+    with opened(home, mode) as (run, bank):
         out = run.invoke(bank, build_memory, LAST)
-        used = {name: n - before[name] for name, n in run.counts().items()}
-        return used, out, content(bank)
+        return run.counts(), out, content(bank)
+
+
+@pytest.fixture
+def second(tmp_path, told, mode):
+    """A run and a bank before the second chat turn."""
+    home = shutil.copytree(told, tmp_path / "home")
+    with opened(home, mode) as (run, bank):
+        yield run, bank
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_run_broken_in_a_role_repeats_that_call_only(tmp_path, mode, unbroken, role):
-    used, whole, expected = unbroken
-    with opened(tmp_path / "broken", mode) as (run, bank):
-        run.invoke(bank, build_memory, FIRST)
-        before = run.counts()
-        run.breaks_in(role)
-        with pytest.raises(Broken):
-            run.invoke(bank, build_memory, LAST)
-        out = run.invoke(bank, build_memory, None)
-        assert {name: n - before[name] for name, n in run.counts().items()} == {**used, role: used[role] + 1}
-        assert content(bank) == expected
-        assert [message.content for message in out["messages"]] == [m.content for m in whole["messages"]]
-        assert (out["remembered"], out["ended"]) == (whole["remembered"], whole["ended"])
+def test_a_run_broken_in_a_role_repeats_that_call_only(whole, second, role):
+    (calls, expected, stored), (run, bank) = whole, second
+    run.breaks_in(role)
+    with pytest.raises(Broken):
+        run.invoke(bank, build_memory, LAST)
+    out = run.invoke(bank, build_memory, None)
+    assert run.counts() == {**calls, role: calls[role] + 1}
+    assert content(bank) == stored
+    assert [message.content for message in out["messages"]] == [m.content for m in expected["messages"]]
+    assert (out["remembered"], out["ended"]) == (expected["remembered"], expected["ended"])
 
 
 @pytest.mark.parametrize(("write", "nth"), WRITES)
-def test_a_write_that_was_not_checkpointed_is_not_done_twice(
-    tmp_path, mode, unbroken, write, nth, monkeypatch
-):
-    used, whole, expected = unbroken
-    with opened(tmp_path / "broken", mode) as (run, bank):
-        run.invoke(bank, build_memory, FIRST)
-        before = run.counts()
-        break_after(monkeypatch, write, nth)
-        with pytest.raises(Broken):
-            run.invoke(bank, build_memory, LAST)
-        out = run.invoke(bank, build_memory, None)
-        assert {name: n - before[name] for name, n in run.counts().items()} == used
-        assert out["remembered"] == whole["remembered"]
-        assert out["ended"]["episodes"] == whole["ended"]["episodes"]
-        assert content(bank) == expected
+def test_a_write_that_was_not_checkpointed_is_not_done_twice(whole, second, write, nth, monkeypatch):
+    (calls, expected, stored), (run, bank) = whole, second
+    break_after(monkeypatch, write, nth)
+    with pytest.raises(Broken):
+        run.invoke(bank, build_memory, LAST)
+    out = run.invoke(bank, build_memory, None)
+    assert run.counts() == calls
+    assert content(bank) == stored
+    assert out["remembered"] == expected["remembered"]
+    assert out["ended"]["episodes"] == expected["ended"]["episodes"]
 
 
 def test_words_without_an_id_are_one_turn_after_a_resume(tmp_path, mode, monkeypatch):

@@ -87,7 +87,7 @@ def test_after_reason(plans, label):
     assert routes.after_reason({"plans": plans}) == label
 
 
-@pytest.mark.parametrize(("found", "label"), [([], "none"), ([{"id": "a"}], "candidates")])
+@pytest.mark.parametrize(("found", "label"), [([], "no candidates"), ([{"id": "a"}], "candidates")])
 def test_after_search(found, label):
     assert routes.after_search({"candidates": found}) == label
 
@@ -110,5 +110,5 @@ def test_after_remember(state, label):
 
 
 @pytest.mark.parametrize(("waiting", "label"), [([], "none wait"), (["D1:1"], "turns wait")])
-def test_after_look(waiting, label):
-    assert routes.after_look({"waiting": waiting}) == label
+def test_after_waiting(waiting, label):
+    assert routes.after_waiting({"waiting": waiting}) == label

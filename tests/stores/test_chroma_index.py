@@ -1,14 +1,12 @@
 """The Chroma index: one contract for the embedded and the server mode, then what is particular to each."""
 
 import json
-import os
-import socket
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,19 +16,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memcycle.core.clock import World
 from memcycle.core.entry import Entry, Granularity, new_entry
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma_index import ChromaIndex, shard_of
 from memcycle.stores.chroma_record import scope_field
+from tests.chroma_server import chroma_server, free_port
 from tests.fakes import bag_of_words
 
 # The server mode speaks to a real `chroma run` on the loopback.
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 DIM = 32
+HOME = "0123"
 NOON = datetime(2024, 5, 7, 12, 0, tzinfo=UTC)
 ANA = Scope(user="ana", session="1")
 Open = Callable[..., ChromaIndex]
@@ -53,43 +52,6 @@ def ask(index: ChromaIndex, text: str, scope: Scope = ANA, k: int = 10, **filter
     return [id_ for id_, _ in index.query(scope, vector(text)[None], k, **filters)[0]]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def chroma_server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A `chroma run` of its own: its address and its process."""
-    port = free_port()
-    command = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(folder)]
-    with (
-        (folder / "server.log").open("wb") as log,
-        subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port)],
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
-        ) as process,
-    ):
-        try:
-            wait_for_port(port, process, folder / "server.log")
-            yield f"http://127.0.0.1:{port}", process
-        finally:
-            process.kill()
-
-
-def wait_for_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(600):
-        assert process.poll() is None, log.read_text()
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise AssertionError(f"chroma run does not answer: {log.read_text()}")
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with chroma_server(tmp_path_factory.mktemp("server")) as (url, _):
@@ -103,7 +65,7 @@ def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]
 
     def open_(shards: int = 4, *, fresh: bool = False) -> ChromaIndex:
         config = Settings(home=tmp_path / "home", chroma_url=url, shards=shards, lock_timeout=0.2)
-        opened.append(ChromaIndex.open(config, World(), DIM, fresh=fresh))
+        opened.append(ChromaIndex.open(config, HOME, DIM, fresh=fresh))
         return opened[-1]
 
     yield open_
@@ -118,7 +80,7 @@ def index(open_index: Open) -> ChromaIndex:
 
 @pytest.fixture
 def embedded(tmp_path: Path) -> Iterator[ChromaIndex]:
-    index = ChromaIndex.open(Settings(home=tmp_path, shards=4, lock_timeout=0), World(), DIM)
+    index = ChromaIndex.open(Settings(home=tmp_path, shards=4, lock_timeout=0), HOME, DIM)
     yield index
     index.close()
 
@@ -452,9 +414,9 @@ def test_readers_do_not_notice_a_scrub(embedded: ChromaIndex) -> None:
 def test_a_second_opening_is_refused_and_works_after_close(embedded: ChromaIndex, tmp_path: Path) -> None:
     config = Settings(home=tmp_path, shards=4, lock_timeout=0)
     with pytest.raises(StoreBusy, match="already open in this process"):
-        ChromaIndex.open(config, World(), DIM)
+        ChromaIndex.open(config, HOME, DIM)
     embedded.close()
-    ChromaIndex.open(config, World(), DIM).close()
+    ChromaIndex.open(config, HOME, DIM).close()
 
 
 def open_files(folder: Path) -> list[str]:
@@ -470,7 +432,7 @@ def open_files(folder: Path) -> list[str]:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="lists open files through /proc")
 def test_close_frees_the_files(tmp_path: Path) -> None:
     for _ in range(3):
-        index = ChromaIndex.open(Settings(home=tmp_path, shards=2, lock_timeout=0), World(), DIM)
+        index = ChromaIndex.open(Settings(home=tmp_path, shards=2, lock_timeout=0), HOME, DIM)
         put(index, entry("dogs"))
         ask(index, "dogs")
         assert open_files(tmp_path)
@@ -489,8 +451,8 @@ def test_a_damaged_index_says_how_to_rebuild_frees_its_lock_and_opens_fresh(tmp_
     (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(b"this is no database" * 1000)
     for _ in range(2):
         with pytest.raises(StoreError, match=r"Chroma failed while opening .*doctor --rebuild"):
-            ChromaIndex.open(config, World(), DIM)
-    index = ChromaIndex.open(config, World(), DIM, fresh=True)
+            ChromaIndex.open(config, HOME, DIM)
+    index = ChromaIndex.open(config, HOME, DIM, fresh=True)
     put(index, entry("dogs"))
     assert len(index.ids()) == 1
     index.close()
@@ -499,7 +461,7 @@ def test_a_damaged_index_says_how_to_rebuild_frees_its_lock_and_opens_fresh(tmp_
 def test_a_home_that_is_a_file_is_explained(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
     with pytest.raises(StoreError, match="cannot write the memory home"):
-        ChromaIndex.open(Settings(home=tmp_path / "home"), World(), DIM)
+        ChromaIndex.open(Settings(home=tmp_path / "home"), HOME, DIM)
 
 
 def test_importing_the_index_does_not_import_chroma() -> None:
@@ -514,7 +476,7 @@ def test_an_unreachable_server_says_where_and_how_to_start_it(tmp_path: Path) ->
     port = free_port()
     config = Settings(home=tmp_path, chroma_url=f"http://127.0.0.1:{port}")
     with pytest.raises(StoreError) as failure:
-        ChromaIndex.open(config, World(), DIM)
+        ChromaIndex.open(config, HOME, DIM)
     assert f"http://127.0.0.1:{port} does not answer" in str(failure.value)
     assert f"start it with: chroma run --path DIR --port {port}" in str(failure.value)
 
@@ -522,12 +484,12 @@ def test_an_unreachable_server_says_where_and_how_to_start_it(tmp_path: Path) ->
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://127.0.0.1:port"])
 def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(StoreError, match=r"is no address of a Chroma server.*give http://HOST:PORT"):
-        ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), World(), DIM)
+        ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), HOME, DIM)
 
 
 def test_a_server_that_is_gone_later_is_named(tmp_path: Path) -> None:
     with chroma_server(tmp_path) as (url, process):
-        index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), World(), DIM)
+        index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), HOME, DIM)
         put(index, entry("dogs"))
         process.kill()
         process.wait()
@@ -542,7 +504,7 @@ def test_two_writers_share_a_server_and_one_may_drop_what_the_other_holds(
     server: str, tmp_path: Path
 ) -> None:
     config = Settings(home=tmp_path, chroma_url=server, shards=2)
-    one, other = (ChromaIndex.open(config, World(), DIM) for _ in range(2))
+    one, other = (ChromaIndex.open(config, HOME, DIM) for _ in range(2))
     one.clear()
     item = entry("dogs")
     put(one, item)
@@ -556,7 +518,7 @@ def test_two_writers_share_a_server_and_one_may_drop_what_the_other_holds(
 
 
 def test_a_servers_clear_leaves_collections_of_others(server: str, tmp_path: Path) -> None:
-    index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), World(), DIM)
+    index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), HOME, DIM)
     index._client.api.get_or_create_collection("others", embedding_function=None)
     put(index, entry("dogs"))
     index.clear()
@@ -565,7 +527,7 @@ def test_a_servers_clear_leaves_collections_of_others(server: str, tmp_path: Pat
 
 
 def test_a_servers_scrub_says_what_its_operator_must_run(server: str, tmp_path: Path) -> None:
-    index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), World(), DIM)
-    assert f"{server} until its operator stops it and runs: chroma vacuum --path DIR" in str(index.scrub())
+    index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), HOME, DIM)
+    assert f"{server} until its operator stops it, runs: chroma vacuum --path DIR" in str(index.scrub())
     assert not (tmp_path / "locks").exists()
     index.close()

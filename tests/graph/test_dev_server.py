@@ -1,0 +1,220 @@
+"""The graphs in the real `langgraph dev`, as Studio and the SDK see them: without a key and a network."""
+
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+from langgraph_sdk import get_sync_client
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
+
+CONFIG = Path(__file__).parents[2] / "langgraph.json"
+NOWHERE = "http://127.0.0.1:9"
+PATIENCE = 300.0
+"""Seconds until a server that does not answer is given up."""
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """No key; what would leave the machine meets a closed port."""
+    return {
+        "PATH": str(Path(sys.executable).parent),
+        "HOME": str(home),
+        "MEMCYCLE_HOME": str(home / "memory"),
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "LANGGRAPH_NO_VERSION_CHECK": "true",
+        "HTTP_PROXY": NOWHERE,
+        "HTTPS_PROXY": NOWHERE,
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
+def wait_for(url: str, process: subprocess.Popen, log: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        assert process.poll() is None, log.read_text()
+        try:
+            if httpx.get(f"{url}/ok", trust_env=False).is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.5)
+    raise AssertionError(log.read_text())
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    return tmp_path_factory.mktemp("dev") / "server.log"
+
+
+@pytest.fixture(scope="module")
+def client(log):
+    """A client of a server that runs in a directory of its own, so that it leaves nothing in the project."""
+    port, home = free_port(), log.parent
+    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--config", str(CONFIG)]
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(command, cwd=home, env=environment(home), stdout=out, stderr=out) as process,
+    ):
+        try:
+            wait_for(f"http://127.0.0.1:{port}", process, log)
+            with get_sync_client(url=f"http://127.0.0.1:{port}", api_key=None, timeout=PATIENCE) as opened:
+                yield opened
+        finally:
+            process.terminate()
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def chat(client, thread: str, text: str, user: str = "ana", **fields) -> dict:
+    value = {"messages": [{"role": "user", "content": text}], **fields}
+    return client.runs.wait(thread, "memory", input=value, context={"user": user})
+
+
+def new_thread(client) -> str:
+    return client.threads.create()["thread_id"]
+
+
+def assistant(client, graph: str) -> str:
+    return client.assistants.search(graph_id=graph)[0]["assistant_id"]
+
+
+def test_a_chat_turn_recalls_an_earlier_one_and_a_later_thread_knows_it_too(client):
+    thread = new_thread(client)
+    first = chat(client, thread, "I adopted a cat called Miso.")
+    assert first["messages"][-1]["content"] == "Noted."
+    second = chat(client, thread, "What did I adopt?", end_session=True)
+    assert "Miso" in second["messages"][-1]["content"]
+    assert second["recalled"]["evidence"][0]["turns"] == [f"D{thread}:1"]
+    assert second["ended"]["committed"] >= 4
+    third = chat(client, new_thread(client), "What did I adopt?")
+    assert "Miso" in third["messages"][-1]["content"]
+    assert f"D{thread}:1" in {turn for item in third["recalled"]["evidence"] for turn in item["turns"]}
+
+
+def test_all_four_graphs_are_served(client):
+    served = {found["graph_id"] for found in client.assistants.search()}
+    assert served == {"memory", "remember", "recall", "session"}
+
+
+@pytest.mark.parametrize(
+    ("graph", "fields"),
+    [
+        ("memory", {"messages", "end_session"}),
+        ("remember", {"messages", "turns"}),
+        ("recall", {"question"}),
+        ("session", set()),
+    ],
+)
+def test_a_form_asks_for_the_input_alone_and_the_context_is_described(client, graph, fields):
+    schemas = client.assistants.get_schemas(assistant(client, graph))
+    assert set(schemas["input_schema"]["properties"]) == fields
+    context = schemas["context_schema"]["properties"]
+    assert all(entry.get("description") for entry in context.values())
+    assert "Required" in context["user"]["description"]
+
+
+def test_the_drawing_nests_the_graphs_and_names_the_edges(client):
+    drawn = client.assistants.get_graph(assistant(client, "memory"), xray=True)
+    nodes = {str(node["id"]) for node in drawn["nodes"]}
+    assert {"recall:judge", "remember:construct", "session:commit"} <= nodes
+    labels = {edge.get("data") for edge in drawn["edges"]}
+    assert {"Retry", "Refresh", "Pass", "answerable", "not answerable", "session ends"} <= labels
+    nested = client.assistants.get_subgraphs(assistant(client, "memory"), recurse=True)
+    assert {"recall", "remember", "session"} <= set(nested)
+
+
+def test_a_run_is_streamed_node_by_node_with_its_nested_graphs(client):
+    value = {"messages": [{"role": "user", "content": "I tune harpsichords."}]}
+    run = client.runs.stream(
+        new_thread(client), "memory", input=value, context={"user": "eva"},
+        stream_mode="updates", stream_subgraphs=True,
+    )  # fmt: skip
+    steps = [(part.event.partition("|")[2].partition(":")[0], *part.data) for part in run if part.data]
+    assert ("recall", "search") in steps
+    assert ("remember", "construct") in steps
+    assert ("", "remember") in steps
+
+
+@pytest.mark.parametrize("graph", ["memory", "remember"])
+@pytest.mark.parametrize(
+    "messages",
+    [
+        "I keep bees.",
+        ["I keep bees."],
+        [{"type": "human", "content": [{"type": "text", "text": "I keep bees."}]}],
+    ],
+    ids=["text", "list of text", "chat view"],
+)
+def test_messages_come_as_text_and_as_the_chat_view_sends_them(client, graph, messages):
+    thread = new_thread(client)
+    out = client.runs.wait(thread, graph, input={"messages": messages}, context={"user": f"u{thread}"})
+    result = out["remembered"] if graph == "memory" else out["result"]
+    assert result["turns"][0] == f"D{thread}:1"
+    assert result["facts"]
+
+
+def test_remember_and_recall_alone(client):
+    context = {"user": "bo", "session": "s1"}
+    value = {"messages": [{"role": "user", "content": "I sail to Bergen."}]}
+    done = client.runs.wait(None, "remember", input=value, context=context)["result"]
+    found = client.runs.wait(None, "recall", input={"question": "Where do I sail to?"}, context=context)
+    assert done["turns"] == ["Ds1:1"]
+    assert found["answer"]["evidence"][0]["turns"] == ["Ds1:1"]
+    assert client.runs.wait(None, "session", input={}, context=context)["result"]["committed"] >= 2
+
+
+def test_a_run_stops_before_a_node_is_changed_by_hand_and_goes_on(client):
+    thread, context = new_thread(client), {"user": "cy"}
+    value = {"messages": ["I play the cello.", "I live in Graz."]}
+    client.runs.wait(thread, "remember", input=value, context=context, interrupt_before=["apply"])
+    state = client.threads.get_state(thread)
+    proposed = {edit["entry"]["text"]: edit for edit in state["values"]["edits"]}
+    assert state["next"] == ["apply"]
+    assert len(proposed) == 2
+    kept = [edit for text, edit in proposed.items() if "cello" in text]
+    client.threads.update_state(thread, {"edits": kept})
+    out = client.runs.wait(thread, "remember", input=None, context=context)
+    assert out["result"]["facts"] == [kept[0]["entry"]["id"]]
+
+
+def test_the_parent_stops_before_a_nested_graph_and_goes_on(client):
+    thread, context = new_thread(client), {"user": "di"}
+    value = {"messages": "I restore clocks."}
+    client.runs.wait(thread, "memory", input=value, context=context, interrupt_before=["remember"])
+    assert client.threads.get_state(thread)["next"] == ["remember"]
+    out = client.runs.wait(thread, "memory", input=None, context=context)
+    assert out["remembered"]["turns"] == [f"D{thread}:1", f"D{thread}:2"]
+
+
+@pytest.mark.parametrize(
+    ("graph", "value"),
+    [
+        ("memory", {"messages": "I row."}),
+        ("remember", {"messages": "I row."}),
+        ("recall", {"question": "Do I row?"}),
+        ("session", {}),
+    ],
+)
+def test_without_a_user_the_error_says_what_to_do(client, graph, value):
+    with pytest.raises(Exception, match=r"no user is named: call the graph with context=\{'user': \.\.\.\}"):
+        client.runs.wait(new_thread(client), graph, input=value)
+
+
+def test_no_run_of_this_file_blocked_the_event_loop(client, log):
+    told = log.read_text()
+    assert "Background run succeeded" in told
+    assert "blockingerror" not in told.casefold()
+    assert "blocking call" not in told.casefold()
