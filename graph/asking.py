@@ -14,6 +14,7 @@ from memcycle.core.edit import Edit
 from memcycle.core.entry import Entry
 from memcycle.core.errors import BadInput, RoleFailed
 from memcycle.core.scope import Scope
+from memcycle.core.validity import is_older
 from memcycle.graph.context import run_context
 from memcycle.graph.environment import Env
 from memcycle.graph.evidence import (
@@ -27,7 +28,6 @@ from memcycle.graph.evidence import (
     turn_views,
     unite,
 )
-from memcycle.graph.guards import is_older
 from memcycle.graph.node import Step
 from memcycle.graph.present import answer, evidence, evidence_item, outdated
 from memcycle.graph.refresh import ConflictSet, guard_refresh, refresher_call

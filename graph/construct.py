@@ -15,9 +15,10 @@ from memcycle.core.errors import RoleFailed
 from memcycle.core.messages import read_messages
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn, turn_id
-from memcycle.graph.check import Outcome, decide, fact_judge_call, ground, with_nearest
+from memcycle.graph.check import decide, fact_judge_call
 from memcycle.graph.environment import Env
 from memcycle.graph.evidence import memory_views, turn_views
+from memcycle.graph.grounding import Outcome, ground, with_nearest
 from memcycle.graph.node import Step
 from memcycle.graph.states import RememberState, Result
 
@@ -160,28 +161,33 @@ class Construction:
         numbered = dict(enumerate([*chunk, *self.window(scope, chunk)], 1))
         outcome = Outcome(warnings=list(state["warnings"]))
         drafts = [FactDraft.model_validate(draft) for draft in state["drafts"]]
-        grounded = with_nearest(env, scope, ground(drafts, numbered, chunk, outcome))
+        grounded = with_nearest(env, scope, ground(drafts, numbered, chunk, outcome), outcome)
         call, verdicts = fact_judge_call(env, grounded, state["supersede"]), None
         if call is not None:
             try:
                 verdicts = yield call
             except RoleFailed as failed:
                 outcome.warnings.append(f"facts stored unjudged: {failed}")
-        waiting = {
-            ref["turn"]: entry
+        waiting = [
+            (ref["turn"], entry)
             for ref in state["supersede"]
             if ref["turn"]
             for entry in env.bank().get(scope, [ref["memory"]])
-        }
+        ]
         shown = self.shown(state, scope)
         decide(env, grounded, verdicts, shown=shown, waiting=waiting, outcome=outcome)
         edits = yield from env.organisation.organise(outcome.facts, env.made("constructor", scope))
+        result = state["result"]
         rejected = [rejected.model_dump(include={"text", "why"}) for rejected in outcome.rejected]
         return {
             "drafts": [],
             "edits": [edit.model_dump(mode="json") for edit in [*outcome.deletions, *edits]],
             "warnings": outcome.warnings,
-            "result": {**state["result"], "rejected": [*state["result"]["rejected"], *rejected]},
+            "result": {
+                **result,
+                "rejected": [*result["rejected"], *rejected],
+                "unextracted": state["chunk"] if outcome.unread else result["unextracted"],
+            },
         }
 
     def apply(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:

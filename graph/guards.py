@@ -2,9 +2,14 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from memcycle.core.entry import Entry
+from memcycle.agents.rules.grounding import NEGATION
+from memcycle.core.entry import Precision
+from memcycle.core.language.dates import Reading, read_dates
+from memcycle.core.language.questions import is_question
+from memcycle.core.language.readings import end_of
+from memcycle.core.language.sentences import split_sentences
 from memcycle.core.language.tokens import content_stems, stems
 from memcycle.core.turn import Turn
 
@@ -15,6 +20,17 @@ _FORGET = re.compile(
     r"|dimentica\w*|cancell\w*|esque[cç]\w*|apag\w*)\b|忘|删|刪|消して|消去|削除|잊어|삭제",
     re.IGNORECASE,
 )
+_VERB = r"(?:forget|delete|remove|erase|wipe|clear|drop|discard|scrub)"
+_NO_REQUEST = re.compile(
+    rf"\b(?:not|never|cannot|\w+n't)(?: (?:you|ever|even|just))* {_VERB}\b"
+    r"|\b(?:i|we|he|she|they)(?:'ll|'d)?(?: (?:always|often|sometimes|usually|just|even|still|also|will|might"
+    rf"|may|must|can|could|do|did|had to|have to|tend to))* (?:{_VERB}|(?:don't|do not) (?:remember|keep))\b"
+    r"|\bvergiss\w*(?: \w+)? nicht\b|\bn'oubli\w*|\boubli\w* pas\b|\bno (?:te |me )?olvid\w*"
+    r"|\bnon dimentica\w*|\bnão (?:se )?esque\w*|(?:别|別|勿|不要|不会|不能)(?:忘|删|刪)|忘れない|잊지"
+)
+"""Words of deleting that ask for nothing: "don't forget", "I always forget". For folded text."""
+
+_FAR = timedelta(days=800)
 _SPACE = re.compile(r"\s+")
 
 
@@ -32,13 +48,29 @@ def requested_deletion(quote: str, turns: Iterable[Turn]) -> Turn | None:
     """The human turn in which the user asks, in the quoted words, that something be forgotten."""
     if not _FORGET.search(quote):
         return None
-    return next((turn for turn in turns if turn.is_evidence and stands_in(quote, turn.text)), None)
+    return next((turn for turn in turns if turn.is_evidence and stands_in(quote, _requests(turn))), None)
+
+
+def _requests(turn: Turn) -> str:
+    """The turn without words of deleting that ask for nothing, so that no quote can rest on them."""
+    return _NO_REQUEST.sub(" … ", _folded(turn.text))
 
 
 def support(text: str, turn: Turn) -> float:
     """Share of a statement's content stems that its turn holds (0 to 1); the speaker's name is free."""
     wanted = set(content_stems(text)) - set(stems(turn.speaker))
     return len(wanted & set(stems(turn.text))) / len(wanted) if wanted else 0.0
+
+
+def plainly_said(text: str, turn: Turn) -> bool:
+    """Whether a turn holds every content word of a statement in a sentence that neither asks nor denies
+    what the statement does not. All else is for a Judge to say."""
+    if support(text, turn) < 1.0:
+        return False
+    wanted = set(content_stems(text))
+    sentences = [sentence for _, _, sentence in split_sentences(turn.text)]
+    nearest = max(sentences, key=lambda sentence: len(wanted & set(stems(sentence))), default="")
+    return not is_question(nearest) and bool(NEGATION.search(nearest)) == bool(NEGATION.search(text))
 
 
 def best_source(text: str, turns: Sequence[Turn]) -> Turn | None:
@@ -48,15 +80,16 @@ def best_source(text: str, turns: Sequence[Turn]) -> Turn | None:
     return best if best is not None and support(text, best) > 0 else None
 
 
-def effective_time(event_time: datetime | None, observed_at: datetime | None) -> datetime | None:
-    """The time a statement speaks for: of its event, but never later than it was said."""
-    if event_time is None or observed_at is None:
-        return event_time or observed_at
-    return min(event_time, observed_at)
+def relative_reading(text: str, said: datetime) -> Reading | None:
+    """The one time in a text that depends on the day it was said ("yesterday"), None without or with more."""
+    now, later = read_dates(text, said), read_dates(text, said + _FAR)
+    return now[0] if len(now) == 1 and len(later) == 1 and now[0].start != later[0].start else None
 
 
-def is_older(entry: Entry, than: Entry) -> bool:
-    """Whether `entry` speaks for an earlier time: older evidence never overwrites newer."""
-    mine = effective_time(entry.event_time, entry.observed_at)
-    other = effective_time(than.event_time, than.observed_at)
-    return mine is not None and other is not None and mine < other
+def another_occasion(
+    time: datetime | None, precision: Precision | None, other: datetime | None, others: Precision | None
+) -> bool:
+    """Whether the periods that two event times stand for have nothing in common."""
+    if time is None or other is None:
+        return False
+    return max(time, other) >= min(end_of(time, precision or "day"), end_of(other, others or "day"))

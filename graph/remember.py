@@ -90,7 +90,7 @@ class _Remember(Construction):
         verdict, warnings = read_verdict(output, shown, chunk)
         met = [
             ConflictRef(memory=a, turn=None, other=b, why=why)
-            for a, b, why in self.env.bank().take_conflicts(scope)
+            for a, b, why in self.env.bank().conflicts(scope)
         ]
         verdict["conflicts"] = [*verdict["conflicts"], *met]
         return {"verdict": verdict, "warnings": [*state["warnings"], *warnings]}
@@ -118,9 +118,12 @@ class _Remember(Construction):
         }
 
     def apply_refresh(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:
-        """Writes what the guards let through."""
+        """Writes what the guards let through; conflicts that recall had queued are settled with that."""
+        scope, bank = self.env.scope(config), self.env.bank()
         edits = [Edit.model_validate(edit) for edit in state["edits"]]
-        applied = self.env.bank().apply(self.env.scope(config), edits)
+        applied = bank.apply(scope, edits)
+        refs = state["verdict"]["conflicts"]
+        bank.settle_conflicts(scope, [(ref["memory"], ref["other"]) for ref in refs if ref["other"]])
         result = state["result"]
         successors = [{"id": name, "score": 1.0, "why": []} for name in applied.updated]
         return {

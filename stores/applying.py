@@ -1,26 +1,16 @@
 """Applies proposed edits, each only if the guards allow it, inside one transaction."""
 
-from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from memcycle.core.edit import Applied, Edit, Rejected
-from memcycle.core.entry import Entry, Precision, entry_id, same_text
+from memcycle.core.entry import Entry, entry_id, same_text
 from memcycle.core.scope import Scope
+from memcycle.core.validity import is_older
 from memcycle.stores.ledger import entries, events, tombstones
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change
 from memcycle.stores.writer import Writer
-
-_SPAN: dict[Precision | None, timedelta] = {
-    None: timedelta(0),
-    "minute": timedelta(minutes=1),
-    "day": timedelta(days=1),
-    "week": timedelta(days=7),
-    "month": timedelta(days=31),
-    "season": timedelta(days=92),
-    "year": timedelta(days=366),
-}
 
 
 class Prepared(NamedTuple):
@@ -178,7 +168,7 @@ def _check_successor(target: Entry, entry: Entry) -> None:
         raise _Refused(f"a {entry.granularity} cannot replace a {target.granularity} ({target.id})")
     if same_text(entry.text) == same_text(target.text):
         raise _Refused(f"it says the same as entry {target.id}: nothing to change")
-    if _is_older(entry, target):
+    if is_older(entry, target):
         raise _Refused(f"older evidence never overwrites newer (entry {target.id})")
 
 
@@ -200,27 +190,3 @@ def _delete(writer: Writer, scope: Scope, edit: Edit) -> str:
     )
     writer.record([line], actor=edit.actor, why=edit.reason)
     return target.entry.id
-
-
-def _is_older(entry: Entry, target: Entry) -> bool:
-    """Whether the new evidence is from before the old one.
-
-    Evidence counts from when it happened, at the latest from when it was said: a plan for next year, said
-    today, is today's evidence. What is dated only to a day or a year may have happened at the end of it.
-    """
-    new, old = _latest(entry), _earliest(target)
-    if new is None or old is None:
-        return False
-    both_dated = entry.event_time is not None and target.event_time is not None
-    if new == old and both_dated:
-        return entry.event_time < target.event_time  # type: ignore[operator]
-    return new < old
-
-
-def _latest(entry: Entry) -> datetime | None:
-    happened = entry.event_time + _SPAN[entry.event_precision] if entry.event_time else None
-    return min((time for time in (happened, entry.observed_at) if time), default=None)
-
-
-def _earliest(entry: Entry) -> datetime | None:
-    return min((time for time in (entry.event_time, entry.observed_at) if time), default=None)

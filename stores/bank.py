@@ -233,10 +233,10 @@ class Bank(Reading):
         with self._write(scope) as writer:
             conflicts.put(writer.conn, scope, a, b, why)
 
-    def take_conflicts(self, scope: Scope) -> list[tuple[str, str, str]]:
-        """Hands out the queued pairs of the base scope with their reasons, and empties the queue."""
+    def settle_conflicts(self, scope: Scope, pairs: Iterable[tuple[str, str]]) -> None:
+        """Takes pairs off the queue, after what came of them is written."""
         with self._write(scope) as writer:
-            return conflicts.take(writer.conn, scope)
+            conflicts.settle(writer.conn, scope, pairs)
 
     # The whole
 

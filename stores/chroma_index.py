@@ -155,7 +155,7 @@ class ChromaIndex:
         """Leaves no deleted text of dropped shards in any file of the embedded index.
 
         Returns:
-            None when that is done, except in files that `note` names; else what the server's operator must do.
+            None when that is done (but in files that `note` names), else what the server's operator must do.
         """
         with self._lock:
             self._collections.clear()

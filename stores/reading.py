@@ -10,7 +10,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
 from memcycle.stores import forgetting, portable, revising, staging
-from memcycle.stores.ledger import entries, events, links, sessions, turns
+from memcycle.stores.ledger import conflicts, entries, events, links, sessions, turns
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.ledger.entries import Listing, StoredEntry
 from memcycle.stores.ledger.sessions import SessionInfo
@@ -147,6 +147,11 @@ class Reading:
             if stored is None:
                 raise revising.unknown(entry_id)
             return _plain(forgetting.holders(conn, stored.entry))
+
+    def conflicts(self, scope: Scope) -> list[tuple[str, str, str]]:
+        """Pairs of contradicting entries that wait to be settled, each with its reason, oldest first."""
+        with self.ledger.read() as conn:
+            return conflicts.queued(conn, scope)
 
     def sessions(self, scope: Scope) -> list[SessionInfo]:
         """Sessions of the base scope, or the scope's one, as they began."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from memcycle.agents.rules.statements import Stance, Statement, elliptic, plain_statements, statements
@@ -58,15 +59,18 @@ class Worded(NamedTuple):
     extra: bool = False
 
 
-def worded(text: str, speaker: str, listener: str | None = None) -> list[Worded]:
+@lru_cache(maxsize=2048)
+def worded(text: str, speaker: str, listener: str | None = None) -> tuple[Worded, ...]:
     """The statements of a turn, each self-contained, in order and without repetition.
 
     A sentence that leans on the one before ("It was ...") is joined to it; where there is none, or the
     two grow too long, and for statements about the world, the speaker is said to have said so. Text
     that is not English is kept as said, after the speaker's name.
+
+    Cached: a turn is read by several roles, and again whenever it is a candidate.
     """
     if not _is_english(text):
-        return [Worded(s.begin, s.end, f"{speaker}: {s.text}", s.stance) for s in plain_statements(text)]
+        return tuple(Worded(s.begin, s.end, f"{speaker}: {s.text}", s.stance) for s in plain_statements(text))
     found: list[Worded] = []
     for statement in statements(text):
         last = next((w for w in reversed(found) if not w.extra), None)
@@ -82,7 +86,7 @@ def worded(text: str, speaker: str, listener: str | None = None) -> list[Worded]
     unique: dict[str, Worded] = {}
     for item in found:
         unique.setdefault(same_text(item.text), item)
-    return list(unique.values())
+    return tuple(unique.values())
 
 
 def _is_english(text: str) -> bool:

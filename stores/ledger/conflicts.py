@@ -16,13 +16,17 @@ def put(conn: sqlite3.Connection, scope: Scope, a: str, b: str, why: str) -> Non
     )
 
 
-def take(conn: sqlite3.Connection, scope: Scope) -> list[tuple[str, str, str]]:
-    """Hands out the queue of the base scope, oldest first, and empties it."""
-    found = conn.execute(
-        "SELECT a, b, why FROM conflicts WHERE scope_key = ? ORDER BY seq", (scope.key,)
-    ).fetchall()
-    conn.execute("DELETE FROM conflicts WHERE scope_key = ?", (scope.key,))
+def queued(conn: sqlite3.Connection, scope: Scope) -> list[tuple[str, str, str]]:
+    """The queue of the base scope, oldest first."""
+    found = conn.execute("SELECT a, b, why FROM conflicts WHERE scope_key = ? ORDER BY seq", (scope.key,))
     return [(row["a"], row["b"], row["why"]) for row in found]
+
+
+def settle(conn: sqlite3.Connection, scope: Scope, pairs: Iterable[tuple[str, str]]) -> None:
+    """Removes pairs from the queue."""
+    conn.executemany(
+        "DELETE FROM conflicts WHERE scope_key = ? AND a = ? AND b = ?", [(scope.key, a, b) for a, b in pairs]
+    )
 
 
 def erase(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:

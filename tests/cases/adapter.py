@@ -180,11 +180,15 @@ class Product:
         return self.memory.memories(user=user, **given)
 
     def facts(self, user: str = "u1", **given: Any) -> list[Entry]:
-        """What the cases call memories: facts and episodes, since raw turns are always kept."""
-        return [entry for entry in self.stored(user, **given) if entry.granularity != "raw"]
+        """What the cases call memories."""
+        return self.stored(user, granularity="fact", **given)
+
+    def made(self, user: str = "u1") -> list[Entry]:
+        """Facts and episodes: an "empty store" of the cases has none, while raw turns are always kept."""
+        return [entry for entry in self.stored(user) if entry.granularity != "raw"]
 
     def texts(self, user: str = "u1", **given: Any) -> list[str]:
-        """The texts of those, sorted."""
+        """The texts of the facts, sorted."""
         return sorted(entry.text for entry in self.facts(user, **given))
 
     def files(self) -> bytes:

@@ -33,7 +33,7 @@ def test_a01_nor_does_the_refresher(product):
     (m1,) = p.knows(KEPT)
     result = p.add({"role": "user", "content": "As I said, two beehives on my roof."})
     assert [(fact.id, fact.text) for fact in p.facts()] == [(m1.id, KEPT)]
-    assert any("ignored" in refused.why for refused in result.rejected)
+    assert [(refused.text, "no new fact replaces it" in refused.why) for refused in result.rejected] == [(KEPT, True)]
 
 
 PARAPHRASES = ("Plays bass clarinet", "Plays the bass clarinet", "Is a bass clarinet player")
@@ -55,11 +55,11 @@ def test_a02_paraphrases_merge(product):
     )
     said = ("I play bass clarinet", "I practised: I play the bass clarinet", "I am a bass clarinet player")
     for day, text in enumerate(said, 1):
-        p.add({"role": "user", "content": text}, session=f"day{day}", now=f"2024-05-0{day}T09:00:00Z")
+        p.add({"role": "user", "content": text}, now=f"2024-05-0{day}T09:00:00Z")
     (memory,) = p.facts()
     assert memory.text.casefold().count("bass clarinet") == 1
-    assert memory.turns == ("Dday1:1", "Dday2:1", "Dday3:1")
-    assert all(text in prompt for text, prompt in zip(PARAPHRASES, p.models["fact_judge"].prompts, strict=False))
+    assert memory.turns == ("Dmain:1", "Dmain:2", "Dmain:3")
+    assert all(text in prompt for text, prompt in zip(PARAPHRASES[1:], p.models["fact_judge"].prompts, strict=False))
 
 
 def teaching(product):
@@ -142,14 +142,17 @@ def test_a05_of_any_role(product, number):
     judged = {"n": 1, "supported": True, "relation": "duplicate", "near": number}
     p = product(
         constructor=[facts({"text": "Keeps a dozen geese", "turn": number})],
-        judge=[json.dumps(verdict)],
+        judge=[json.dumps(verdict)] * 3,
         fact_judge=[json.dumps({"verdicts": [judged]})],
     )
     before = p.knows(*THREE)
     result = p.add("I keep geese, a dozen of them.")
     assert [p.memory.get(one.id, user="u1") for one in before] == before
     assert "Keeps a dozen geese" in p.texts()
-    assert any(f"memory {number}" in warning for warning in result.warnings)
+    named = [warning for warning in result.warnings if f"memory {number}" in warning]
+    assert any("was not shown beside" in warning for warning in named)
+    assert len(named) > 1
+    assert any(f"turn {number}" in warning for warning in result.warnings)
 
 
 def test_a05_the_refresher_touches_its_conflict_set_alone(product):

@@ -71,7 +71,7 @@ def test_a07_an_assistants_guess_is_no_preference(product, turn):
         ]
     )
     result = p.add(BOOTS)
-    assert p.facts() == []
+    assert p.made() == []
     assert {refused.text for refused in result.rejected} == {"Likes light boots", "Owns Fellmark 3 boots"}
     said = p.constructor.said[0]
     assert 'role="human"' in said.split("Which boots")[0]
@@ -88,7 +88,7 @@ def test_a08_the_judges_refusal_is_final(product):
     (prompt,) = p.models["fact_judge"].prompts
     assert "The user is called Oduya" in prompt
     assert "Show last quarter&apos;s orders" in prompt or "Show last quarter's orders" in prompt
-    assert p.facts() == []
+    assert p.made() == []
     assert [(refused.text, refused.why) for refused in result.rejected] == [
         ("The user is called Oduya", "not stated by user about self")
     ]
@@ -108,5 +108,5 @@ def test_a08_the_same_words_are_not_the_same_statement(product, said, fact):
     refusal = {"n": 1, "supported": False, "why": "not stated"}
     p = product(constructor=[facts(fact)], fact_judge=[json.dumps({"verdicts": [refusal]})])
     result = p.add(said)
-    assert p.facts() == []
+    assert p.made() == []
     assert [refused.why for refused in result.rejected] == ["not stated"]

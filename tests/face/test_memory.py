@@ -47,6 +47,18 @@ def test_the_public_names_load_on_first_use():
         _ = memcycle.nothing_such
 
 
+def test_half_a_character_is_replaced_and_half_a_name_refused(memory):
+    added = memory.add(
+        [{"role": "user", "name": "A\ud800n", "content": "My dog \udfff is called Pixel \ud83d."}]
+    )
+    assert added.turns == ["Dmain:1"]
+    (turn,) = memory.memories(granularity="raw")
+    assert turn.text == "My dog ? is called Pixel ?."
+    assert "Pixel" in memory.ask("What is my dog \ud800 called?").answer
+    with pytest.raises(ValueError, match="user must be valid Unicode; its character 3 is a lone surrogate"):
+        memory.add(CHAT, user="an\ud800")
+
+
 def test_what_is_added_can_be_asked_for(memory):
     added = memory.add(CHAT)
     assert added.turns == ["Dmain:1", "Dmain:2", "Dmain:3"]

@@ -6,13 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 from memcycle.graph.guards import (
     best_source,
-    effective_time,
-    is_older,
     requested_deletion,
     stands_in,
     support,
@@ -84,31 +81,3 @@ def test_the_best_source_is_a_human_turn():
     ]
     assert best_source("The canoes arrived", turns).id == "Ds:2"
     assert best_source("Zebras sleep", turns) is None
-
-
-def entry(event: datetime | None, observed: datetime | None):
-    return new_entry(SCOPE, "fact", "x", ("Ds:1",), event_time=event, observed_at=observed)
-
-
-MARCH, MAY, JULY = (datetime(2024, month, 1, tzinfo=UTC) for month in (3, 5, 7))
-
-
-@pytest.mark.parametrize(
-    ("mine", "other", "older"),
-    [
-        ((None, MAY), (None, JULY), True),
-        ((None, JULY), (None, MAY), False),
-        ((MARCH, JULY), (None, MAY), True),
-        ((None, MAY), (JULY, MARCH), False),
-        ((None, None), (None, MAY), False),
-        ((MAY, MAY), (MAY, MAY), False),
-    ],
-)
-def test_event_time_decides_not_arrival(mine, other, older):
-    assert is_older(entry(*mine), entry(*other)) is older
-
-
-def test_nothing_speaks_for_a_time_after_it_was_said():
-    assert effective_time(JULY, MARCH) == MARCH
-    assert effective_time(None, MARCH) == MARCH
-    assert effective_time(MARCH, None) == MARCH

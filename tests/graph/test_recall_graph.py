@@ -138,8 +138,23 @@ def test_a_conflict_is_settled_by_event_time_and_left_to_the_next_remember(told)
     older = min(shown[:2], key=lambda view: view.time)
     assert [view.text for view in answerer.seen[0].evidence if not view.current] == [older.text]
     assert [entry.model_dump() for entry in told.bank.entries(ANA)] == before
-    pairs = told.bank.take_conflicts(ANA)
+    pairs = told.bank.conflicts(ANA)
     assert [told.bank.get(ANA, [pair[0]])[0].text for pair in pairs] == [older.text]
+
+
+def test_a_queued_conflict_is_settled_by_the_next_remember(told):
+    facts = {entry.text: entry.id for entry in told.bank.entries(ANA, granularity="fact")}
+    told.bank.queue_conflict(ANA, facts["Ana keeps bees"], facts["Ana rows boats"], "made up")
+    refresher = Scripted(RefresherOutput(edits=[Refresh(op="UPDATE", memory=0, text="Ana rows boats")]))
+    told.remember(
+        "I row boats on Sundays",
+        judge=Always(JudgeOutput(relevant=[0], sufficient=True)),
+        refresher=refresher,
+        constructor=Scripted(ConstructorOutput(facts=[])),
+        episode_trigger=Always(TriggerOutput(boundaries=[])),
+    )
+    assert told.facts() == ["Ana rows boats"]
+    assert told.bank.conflicts(ANA) == []
 
 
 def test_a_switch_refreshes_at_once(told):

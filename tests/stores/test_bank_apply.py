@@ -268,10 +268,12 @@ def test_a_provider_that_cannot_be_reached_is_no_empty_answer(tmp_path, list_ind
         assert bank.count(ANN) == {"fact": 1}
 
 
-def test_queued_conflicts_are_handed_out_once(bank):
+def test_queued_conflicts_wait_until_they_are_settled(bank):
     bank.queue_conflict(ANN, "a", "b", "moved")
     bank.queue_conflict(ANN, "a", "b", "moved again")
-    bank.queue_conflict(BOB, "c", "d", "theirs")
-    assert bank.take_conflicts(ANN.within("2")) == [("a", "b", "moved")]
-    assert bank.take_conflicts(ANN) == []
-    assert bank.take_conflicts(BOB) == [("c", "d", "theirs")]
+    bank.queue_conflict(BOB, "a", "b", "theirs")
+    assert bank.conflicts(ANN.within("2")) == [("a", "b", "moved")]
+    assert bank.conflicts(ANN) == [("a", "b", "moved")]
+    bank.settle_conflicts(ANN, [("a", "b"), ("x", "y")])
+    assert bank.conflicts(ANN) == []
+    assert bank.conflicts(BOB) == [("a", "b", "theirs")]

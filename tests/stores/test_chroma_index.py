@@ -500,6 +500,30 @@ def test_a_server_that_is_gone_later_is_named(tmp_path: Path) -> None:
         index.close()
 
 
+def test_a_server_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcycle.stores.chroma_client.CALL_PATIENCE", 0.1)
+    with chroma_server(tmp_path) as (url, process):
+        index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), HOME, DIM)
+        process.send_signal(signal.SIGSTOP)
+        with pytest.raises(StoreError, match=f"{url} does not answer .ReadTimeout. while reading"):
+            ask(index, "dogs")
+        index.close()
+
+
+def test_two_stores_on_a_server_do_not_see_each_other(server: str, tmp_path: Path) -> None:
+    config = Settings(home=tmp_path, chroma_url=server, shards=2)
+    one, other = (ChromaIndex.open(config, store, DIM) for store in ("one", "other"))
+    item = entry("dogs")
+    put(one, item)
+    assert (ask(other, "dogs"), other.ids()) == ([], set())
+    other.drop_shards_of([ANA])
+    other.clear()
+    assert ask(one, "dogs") == [item.id]
+    one.clear()
+    for index in (one, other):
+        index.close()
+
+
 def test_two_writers_share_a_server_and_one_may_drop_what_the_other_holds(
     server: str, tmp_path: Path
 ) -> None:

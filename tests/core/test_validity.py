@@ -1,0 +1,40 @@
+"""Event time decides, not arrival."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from memcycle.core.entry import new_entry
+from memcycle.core.scope import Scope
+from memcycle.core.validity import is_older
+
+SCOPE = Scope(user="ana", session="s")
+
+
+def entry(event: datetime | None, observed: datetime | None, precision: str | None = None):
+    return new_entry(
+        SCOPE, "fact", "x", ("Ds:1",), event_time=event, observed_at=observed, event_precision=precision
+    )
+
+
+JANUARY, MARCH, MAY, JULY = (datetime(2024, month, 1, tzinfo=UTC) for month in (1, 3, 5, 7))
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "older"),
+    [
+        ((None, MAY), (None, JULY), True),
+        ((None, JULY), (None, MAY), False),
+        ((MARCH, JULY), (None, MAY), True),
+        ((None, MAY), (JULY, MARCH), False),
+        ((None, None), (None, MAY), False),
+        ((MAY, MAY), (MAY, MAY), False),
+    ],
+)
+def test_event_time_decides_not_arrival(mine, other, older):
+    assert is_older(entry(*mine), entry(*other)) is older
+
+
+def test_what_is_dated_to_a_year_may_have_happened_at_its_end():
+    assert not is_older(entry(JANUARY, JULY, "year"), entry(None, MAY))
+    assert is_older(entry(JANUARY, JULY, "day"), entry(None, MAY))
