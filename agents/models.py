@@ -1,21 +1,19 @@
 """Chat models by name, and all roles on them."""
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import openai
 from langchain_core.language_models import BaseChatModel
+from langchain_openai import ChatOpenAI
 from pydantic import SecretStr, ValidationError
 
 from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.runner import ModelRole, model_label
 from memcycle.core.errors import BadInput, ModelUnavailable
 from memcycle.prompts import PromptSet
-
-if TYPE_CHECKING:
-    import openai
 
 RULES = "rules"
 _OPENAI = "openai:"
@@ -55,9 +53,6 @@ def open_model(name: str, **args: Any) -> BaseChatModel:
     # Servers of one's own rarely ask for a key, but the client insists on sending one.
     secret = key if isinstance(key, SecretStr) else SecretStr(key or "none")
     options = {"timeout": _TIMEOUT, "max_retries": _RETRIES, **given}
-    # A second to load, which other models do not need.
-    from langchain_openai import ChatOpenAI
-
     try:
         return ChatOpenAI(model=model, base_url=base_url, api_key=secret, **options)
     except (ValidationError, TypeError, ValueError) as error:
@@ -110,17 +105,14 @@ def explain_model_error(error: BaseException) -> ModelUnavailable | None:
     """
     if isinstance(error, ModelUnavailable):
         return error
-    openai: Any = sys.modules.get("openai")
-    if not openai or not isinstance(error, openai.APIError):
+    if not isinstance(error, openai.APIError):
         return None
     where = f" at {error.request.url.host}" if error.request is not None else ""
     return ModelUnavailable(f"the model server{where} {_trouble(error)}")
 
 
-def _trouble(error: "openai.APIError") -> str:
+def _trouble(error: openai.APIError) -> str:
     """What went wrong and what to do."""
-    import openai
-
     # APITimeoutError is a kind of APIConnectionError: the narrower one first.
     told: list[tuple[type[openai.APIError], str]] = [
         (openai.APITimeoutError, "did not answer in time; raise `timeout` or check that the model is loaded"),

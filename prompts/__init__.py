@@ -4,3 +4,6 @@ from memcycle.prompts.placeholders import PLACEHOLDERS, Placeholders
 from memcycle.prompts.prompt_set import PromptSet
 
 __all__ = ["PLACEHOLDERS", "Placeholders", "PromptSet"]
+
+# Read along with the code: under a server's event loop a later first use would block it.
+PromptSet.shipped()

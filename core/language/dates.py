@@ -52,6 +52,8 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?。！？\n]+(?=\s|$)")
+_CONTEXT = 400
+"""Characters on either side of an expression that are read for its tense: longer than most sentences."""
 _NOON, _HOURS = 12, 24
 _SATURDAY = 5
 _SEASON_NAMES = {month: name for name, month in SEASONS.items() if name != "fall"}
@@ -68,16 +70,16 @@ def read_dates(text: str, reference: datetime) -> list[Reading]:
         Readings with `text[r.begin:r.end] == r.text`. Expressions that name no date that exists
         ("31 February 2023") are left out.
     """
-    taken: list[tuple[int, int]] = []
+    taken = bytearray(len(text))
     readings: list[Reading] = []
     # An impossible date still takes its place: "31 February 2023" is no "February 2023".
     for match, reader in _expressions(text):
         begin, end = match.span()
-        if any(begin < other_end and end > other_begin for other_begin, other_end in taken):
+        if any(taken[begin:end]):
             continue
         when, known = _when(match, reader, _frame(text, begin, reference))
         if known:
-            taken.append((begin, end))
+            taken[begin:end] = bytes([True]) * (end - begin)
         if when is not None:
             readings.append(_reading(text, match, when, reference))
     return sorted(readings, key=lambda r: r.begin)
@@ -127,9 +129,10 @@ def _when(match: re.Match[str], reader: Reader, frame: Frame) -> tuple[When | No
 
 def _frame(text: str, place: int, reference: datetime) -> Frame:
     """The tense of the sentence around a place."""
-    begin = max((m.end() for m in _SENTENCE_END.finditer(text, 0, place)), default=0)
-    after = _SENTENCE_END.search(text, place)
-    sentence = text[begin : after.start() if after else len(text)]
+    first, last = max(place - _CONTEXT, 0), place + _CONTEXT
+    begin = max((m.end() for m in _SENTENCE_END.finditer(text, first, place)), default=first)
+    after = _SENTENCE_END.search(text, place, last)
+    sentence = text[begin : after.start() if after else last]
     return Frame(reference, _PAST.search(sentence) is not None, _FUTURE.search(sentence) is not None)
 
 

