@@ -11,7 +11,6 @@ from memcycle.agents.query_reasoner import QueryReasonerInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.views import TurnView
 from memcycle.core.edit import Edit
-from memcycle.core.entry import Entry
 from memcycle.core.errors import BadInput, RoleFailed
 from memcycle.core.scope import Scope
 from memcycle.core.validity import is_older
@@ -29,7 +28,7 @@ from memcycle.graph.evidence import (
     unite,
 )
 from memcycle.graph.node import Step
-from memcycle.graph.present import answer, evidence, evidence_item, outdated
+from memcycle.graph.present import answer, evidence, evidence_item, shown_views
 from memcycle.graph.refresh import ConflictSet, guard_refresh, refresher_call
 from memcycle.graph.states import Gap, Planned, RecallState
 
@@ -69,9 +68,6 @@ class Asking:
         size = self.env.settings.theta.window
         return turn_views(self.env.bank().session_turns(scope, last=size), first=2) if size else []
 
-    def _shown(self, state: RecallState, scope: Scope) -> list[Entry]:
-        return [entry for entry, _ in evidence(self.env, scope, state)]
-
     def plan(self, state: RecallState, config: RunnableConfig) -> Step:
         """The Retriever rewrites the question so that it stands alone, and routes it by intent."""
         scope, theta, items = self.env.scope(config), self.env.settings.theta, [self._item(state)]
@@ -98,7 +94,7 @@ class Asking:
     def judge(self, state: RecallState, config: RunnableConfig) -> Step:
         """The Judge's verdicts on the evidence; sees the short-term window W_t."""
         scope = self.env.scope(config)
-        shown = self._shown(state, scope)
+        shown = [one.entry for one in evidence(self.env, scope, state)]
         value = JudgeInput(
             purpose="recall",
             items=[self._item(state)],
@@ -155,10 +151,9 @@ class Asking:
     def think(self, state: RecallState, config: RunnableConfig) -> Step:
         """The Meta-Thinker: does a gap block the short answer? A failure ends the loop."""
         scope = self.env.scope(config)
-        shown = self._shown(state, scope)
         value = AnswerabilityInput(
             question=state["question"],
-            evidence=memory_views(shown, outdated(self.env, scope, shown, state)),
+            evidence=shown_views(evidence(self.env, scope, state)),
             window=self._window(scope),
             tried=state["tried"],
             round=state["refinements"],
@@ -186,7 +181,7 @@ class Asking:
             question=state["question"],
             gap=gap["gap"],
             tried=state["tried"],
-            evidence=memory_views(self._shown(state, scope)),
+            evidence=shown_views(evidence(self.env, scope, state)),
             avoid=gap["avoid"],
             speaker=gap["speaker"],
             needs_time=gap["needs_time"],
@@ -206,7 +201,7 @@ class Asking:
     def present(self, state: RecallState, config: RunnableConfig) -> dict[str, Any]:
         """Retrieval only: the evidence, best first."""
         found = evidence(self.env, self.env.scope(config), state)
-        items = [evidence_item(entry, candidate) for entry, candidate in found]
+        items = [evidence_item(one) for one in found]
         return {"answer": answer(state, "evidence", items, text=None, answerable=None, confidence=None)}
 
     def answer(self, state: RecallState, config: RunnableConfig) -> Step:
@@ -216,12 +211,11 @@ class Asking:
         if not found:
             text = answer(state, "answer", [], text=NOTHING, answerable=False, confidence=1.0)
             return {"answer": text}
-        ranked = [evidence_item(entry, candidate) for entry, candidate in found]
-        old = outdated(self.env, scope, [entry for entry, _ in found], state)
-        shown = sorted(found, key=lambda pair: (str(pair[0].observed_at), pair[0].id))
+        ranked = [evidence_item(one) for one in found]
+        shown = sorted(found, key=lambda one: (str(one.entry.observed_at), one.entry.id))
         value = AnswererInput(
             question=state["question"],
-            evidence=memory_views([entry for entry, _ in shown], old),
+            evidence=shown_views(shown),
             window=self._window(scope),
             style=self.env.settings.answer_style,
             now=self.env.now(),
@@ -233,7 +227,7 @@ class Asking:
             return {
                 "answer": answer(said, "evidence", ranked, text=UNPHRASED, answerable=None, confidence=0.0)
             }
-        cited = [evidence_item(*shown[n]) for n in dict.fromkeys(output.citations) if 0 <= n < len(shown)]
+        cited = [evidence_item(shown[n]) for n in dict.fromkeys(output.citations) if 0 <= n < len(shown)]
         return {
             "answer": answer(
                 state,

@@ -21,10 +21,9 @@ def turn_views(turns: Sequence[Turn], first: int = 1) -> list[TurnView]:
     return [TurnView.of(n, turn) for n, turn in enumerate(turns, first)]
 
 
-def memory_views(entries: Sequence[Entry], outdated: Iterable[str] = ()) -> list[MemoryView]:
+def memory_views(entries: Sequence[Entry]) -> list[MemoryView]:
     """Entries under the numbers from 0 on, in their order."""
-    old = set(outdated)
-    return [MemoryView.of(n, entry, current=entry.id not in old) for n, entry in enumerate(entries)]
+    return [MemoryView.of(n, entry) for n, entry in enumerate(entries)]
 
 
 def as_is(items: Sequence[TurnView], k: int) -> list[Planned]:

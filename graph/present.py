@@ -1,8 +1,9 @@
 """What a recall gives back: evidence cut to its budget, and the answer that rests on it."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from memcycle.agents.views import MemoryView
 from memcycle.core.entry import Entry
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.scope import Scope
@@ -14,28 +15,41 @@ OUTDATED_SCORE = 0.5
 """A superseded fact takes its turns down by this factor; it does not hide them."""
 
 
-def evidence(env: Env, scope: Scope, state: RecallState) -> list[tuple[Entry, Candidate]]:
+class Shown(NamedTuple):
+    """An entry that is shown, how it was found, and whether a newer one contradicts it."""
+
+    entry: Entry
+    candidate: Candidate
+    outdated: bool
+
+
+def evidence(env: Env, scope: Scope, state: RecallState) -> list[Shown]:
     """The candidates that are shown, best first: current ones before outdated ones, within k and tokens."""
     theta, context = env.settings.theta, run_context()
     by_id = {candidate["id"]: candidate for candidate in state.get("candidates") or []}
     entries = [entry for entry in env.bank().get(scope, list(by_id)) if entry.status in ("active", "staged")]
-    old = outdated(env, scope, entries, state)
+    old = _outdated(env, scope, entries, state)
 
     def rank(entry: Entry) -> tuple[float, str]:
         score = by_id[entry.id]["score"]
         return (-score * (OUTDATED_SCORE if entry.id in old else 1.0), entry.id)
 
-    chosen: list[tuple[Entry, Candidate]] = []
+    chosen: list[Shown] = []
     left = context.token_budget or theta.token_budget
     for entry in sorted(entries, key=rank)[: context.k or theta.k]:
         left -= approx_tokens(entry.text)
         if left < 0 and chosen:
             break
-        chosen.append((entry, by_id[entry.id]))
+        chosen.append(Shown(entry, by_id[entry.id], entry.id in old))
     return chosen
 
 
-def outdated(env: Env, scope: Scope, entries: Sequence[Entry], state: RecallState) -> set[str]:
+def shown_views(shown: Sequence[Shown]) -> list[MemoryView]:
+    """Evidence as roles see it, under the numbers from 0 on, in its order."""
+    return [MemoryView.of(n, one.entry, current=not one.outdated) for n, one in enumerate(shown)]
+
+
+def _outdated(env: Env, scope: Scope, entries: Sequence[Entry], state: RecallState) -> set[str]:
     """Ids of entries a newer one contradicts: settled in this recall, or the turns and episodes that say what
     a superseded or deleted fact said."""
     sources = {turn for entry in entries if entry.granularity != "fact" for turn in entry.turns}
@@ -45,8 +59,9 @@ def outdated(env: Env, scope: Scope, entries: Sequence[Entry], state: RecallStat
     return old | set(state.get("outdated") or [])
 
 
-def evidence_item(entry: Entry, candidate: Candidate) -> dict[str, Any]:
+def evidence_item(shown: Shown) -> dict[str, Any]:
     """One piece of evidence as people and programs read it."""
+    entry, candidate = shown.entry, shown.candidate
     return {
         "id": entry.id,
         "granularity": entry.granularity,

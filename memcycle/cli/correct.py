@@ -101,6 +101,9 @@ def forget(
             gone: dict[str, object] = _forget_user(memory, str(user), workspace, yes=yes)
         else:
             gone = _forget_one(memory, entry_id, user, workspace or "default", only=only, yes=yes)
+        left = memory.bank.operator_note
+    if left:
+        note(left, "yellow")
     if as_json:
         print_json(gone)
     else:

@@ -166,7 +166,9 @@ def test_a21_inside_a_parent_of_another_shape(product, asynchronous):
         out = asyncio.run(graph.ainvoke(given, config)) if asynchronous else graph.invoke(given, config)
         assert set(out) == {"question", "notes"}
         assert out["question"] == question
-    states = {thread: graph.get_state({"configurable": {"thread_id": thread}}).values for thread in ("t1", "t2")}
+    states = {
+        thread: graph.get_state({"configurable": {"thread_id": thread}}).values for thread in ("t1", "t2")
+    }
     assert [note for note in states["t1"]["notes"] if note.startswith("asked")] == [
         "asked: I tune harpsichords.",
         "asked: What do I tune?",

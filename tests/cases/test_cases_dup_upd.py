@@ -12,7 +12,9 @@ SHIFTS = "Enjoys night shifts"
 
 
 def conflict(text: str, turn: int = 1) -> str:
-    return json.dumps({"relevant": [], "conflicts": [{"memory": f"#{text}", "turn": turn}], "sufficient": True})
+    return json.dumps(
+        {"relevant": [], "conflicts": [{"memory": f"#{text}", "turn": turn}], "sufficient": True}
+    )
 
 
 def deletion(text: str, quote: str = "") -> str:
@@ -33,7 +35,26 @@ def test_a01_nor_does_the_refresher(product):
     (m1,) = p.knows(KEPT)
     result = p.add({"role": "user", "content": "As I said, two beehives on my roof."})
     assert [(fact.id, fact.text) for fact in p.facts()] == [(m1.id, KEPT)]
-    assert [(refused.text, "no new fact replaces it" in refused.why) for refused in result.rejected] == [(KEPT, True)]
+    assert [(refused.text, "no new fact replaces it" in refused.why) for refused in result.rejected] == [
+        (KEPT, True)
+    ]
+
+
+@pytest.mark.parametrize("door", ["constructor", "refresher"])
+def test_a01_reminding_is_no_request_to_forget(product, door):
+    """The whole kind: words of deleting that ask for nothing delete nothing, whoever quotes them."""
+    nuts, said = "Is allergic to nuts", "Don't forget I am allergic to nuts, I always forget to say so."
+    quote = "forget I am allergic to nuts"
+    if door == "constructor":
+        p = product(
+            constructor=[facts({"text": nuts, "edit": "DELETE", "target": f"#{nuts}", "quote": quote})]
+        )
+    else:
+        p = product(constructor=[facts()], judge=[conflict(nuts)], refresher=[deletion(nuts, quote)])
+    (m1,) = p.knows(nuts)
+    result = p.add(said)
+    assert [fact.id for fact in p.facts()] == [m1.id]
+    assert [refused.text for refused in result.rejected] == [nuts]
 
 
 PARAPHRASES = ("Plays bass clarinet", "Plays the bass clarinet", "Is a bass clarinet player")
@@ -42,7 +63,8 @@ PARAPHRASES = ("Plays bass clarinet", "Plays the bass clarinet", "Is a bass clar
 def near_each_other(texts) -> dict[str, list[float]]:
     """Unit vectors with a cosine of 0.97 between any two."""
     return {
-        text: [0.97**0.5, *(0.03**0.5 if at == n else 0.0 for at in range(31))] for n, text in enumerate(texts)
+        text: [0.97**0.5, *(0.03**0.5 if at == n else 0.0 for at in range(31))]
+        for n, text in enumerate(texts)
     }
 
 
@@ -59,14 +81,22 @@ def test_a02_paraphrases_merge(product):
     (memory,) = p.facts()
     assert memory.text.casefold().count("bass clarinet") == 1
     assert memory.turns == ("Dmain:1", "Dmain:2", "Dmain:3")
-    assert all(text in prompt for text, prompt in zip(PARAPHRASES[1:], p.models["fact_judge"].prompts, strict=False))
+    assert all(
+        text in prompt for text, prompt in zip(PARAPHRASES[1:], p.models["fact_judge"].prompts, strict=False)
+    )
 
 
 def teaching(product):
     p = product(
         constructor=[
             facts("Teaches at Larkfield Primary"),
-            facts({"text": "Teaches at Quarry Lane", "edit": "UPDATE", "target": "#Teaches at Larkfield Primary"}),
+            facts(
+                {
+                    "text": "Teaches at Quarry Lane",
+                    "edit": "UPDATE",
+                    "target": "#Teaches at Larkfield Primary",
+                }
+            ),
         ]
     )
     p.add("I teach at Larkfield Primary.", session="march", now="2024-03-01T09:00:00Z")

@@ -11,9 +11,7 @@ from tests.cases.adapter import facts
 
 def test_a11_fence_preamble_and_trailing_commas(product):
     p = product(
-        constructor=[
-            'Sure, here you go:\n```json\n{"facts": ["Repairs accordions",],}\n```\nAnything else?'
-        ]
+        constructor=['Sure, here you go:\n```json\n{"facts": ["Repairs accordions",],}\n```\nAnything else?']
     )
     result = p.add("I repair accordions.")
     assert p.texts() == ["Repairs accordions"]
@@ -40,7 +38,10 @@ def test_a12_only_what_follows_the_thinking_counts(product, reply):
 
 ANSWERS = {
     "retriever": ({"plans": []}, {"plans": [{"n": 1, "query": "WRONG", "intent": {}, "k": 9}]}),
-    "judge": ({"relevant": [0], "sufficient": True}, {"relevant": [], "sufficient": True, "missing": "WRONG"}),
+    "judge": (
+        {"relevant": [0], "sufficient": True},
+        {"relevant": [], "sufficient": True, "missing": "WRONG"},
+    ),
     "answerer": (
         {"answer": "On a narrowboat", "answerable": True, "citations": [0], "confidence": 0.9},
         {"answer": "WRONG", "answerable": True, "citations": [0], "confidence": 0.9},
@@ -152,7 +153,8 @@ def test_a15_image_bytes_go_nowhere(product, caplog):
 
 
 @pytest.mark.parametrize(
-    "part", ["I keep bees. ", "bees\n", "bees", "🐝 bees ", "e.g. ", "?! ", "(((", "蜜蜂", "yesterday ", "[image: "]
+    "part",
+    ["I keep bees. ", "bees\n", "bees", "🐝 bees ", "e.g. ", "?! ", "(((", "蜜蜂", "yesterday ", "[image: "],
 )
 def test_a15_a_huge_message_is_kept_whole(product, part):
     """Text is never cut in the store, and reading it by rules stays linear, or this would not end."""

@@ -9,9 +9,7 @@ from tests.cases.adapter import facts
 
 
 def test_a09_a_relative_date_is_read_against_its_message(product):
-    p = product(
-        constructor=[facts({"text": "Played a recital on 2024-03-11", "event_time": "2024-03-11"})]
-    )
+    p = product(constructor=[facts({"text": "Played a recital on 2024-03-11", "event_time": "2024-03-11"})])
     p.now = datetime(2026, 1, 5, tzinfo=UTC)
     p.add({"role": "user", "content": "My recital was yesterday.", "timestamp": "2024-03-12T09:00+01:00"})
     assert 'time="2024-03-12T08:00+00:00 Tuesday"' in p.constructor.said[0]
@@ -58,7 +56,10 @@ def test_a10_the_language_of_the_conversation_is_kept(product):
     assert "In the language of the conversation. Never translate" in p.constructor.prompts[0]
     assert p.texts() == sorted(GERMAN)
     found = p.recall("Verträgt der Benutzer Haselnüsse?", k=1)
-    assert [one.text for one in p.recall("Welche Nüsse? Haselnüsse", k=3)][:1] in ([GERMAN[0]], [found[0].text])
+    assert [one.text for one in p.recall("Welche Nüsse? Haselnüsse", k=3)][:1] in (
+        [GERMAN[0]],
+        [found[0].text],
+    )
     assert "Haselnüsse" in found[0].text
 
 

@@ -10,7 +10,9 @@ from tests.cases.adapter import FE, facts
 METADATA = {"topic": None, "tags": ["home", "pets"], "origin": {"app": "x"}, "score": 0.5, "ok": True}
 
 
-@pytest.mark.parametrize("changed", [METADATA, {**METADATA, "score": None}, {"tags": [], "deep": [[{"a": None}]]}])
+@pytest.mark.parametrize(
+    "changed", [METADATA, {**METADATA, "score": None}, {"tags": [], "deep": [[{"a": None}]]}]
+)
 def test_a16_metadata_comes_back_in_its_shape(product, changed):
     """`add` takes no metadata: entries have typed fields instead. What a row carries beside them goes through
     export and import, and stays in the ledger; Chroma is given fixed scalar fields, whatever is in there. So
