@@ -63,7 +63,7 @@ def test_a23_a_rate_limit_is_waited_for(product):
 
 
 def test_a23_what_could_not_be_embedded_is_said_and_tried_again(product):
-    """`result.failed` is `rejected` here, with the reason; the turn is in `unextracted`, so it is read again."""
+    """`result.failed` is `rejected` here, with the reason; the turn, `unextracted`, is read again."""
     reply = json.dumps({"facts": list(THREE)})
     p = product(constructor=[reply, reply])
     p.embeddings.fails["Fact two"] = [TooManyRequests("7")] * 1000

@@ -112,7 +112,7 @@ def test_a03_the_changed_fact_alone_is_current(product):
     section 6 has it: the turn of a superseded fact is taken down below what is current, not hidden, and
     the newer turn itself says "I left Larkfield".
     """
-    p, m1 = teaching(product)
+    p, _ = teaching(product)
     found = p.recall("where does the user teach", k=5)
     assert "Teaches at Quarry Lane" in [one.text for one in found]
     assert not [one.text for one in found if one.granularity == "fact" and "Larkfield" in one.text]
@@ -167,7 +167,7 @@ def test_a05_an_unknown_number_is_reported_and_costs_nothing(product):
 
 @pytest.mark.parametrize("number", [-1, 12, 10**12])
 def test_a05_of_any_role(product, number):
-    """The whole kind: a number that was not shown is reported by whichever role names it, and not followed."""
+    """The whole kind: a number that was not shown is reported, whichever role names it, not followed."""
     verdict = {"relevant": [number], "conflicts": [{"memory": number, "turn": 1}], "sufficient": True}
     judged = {"n": 1, "supported": True, "relation": "duplicate", "near": number}
     p = product(

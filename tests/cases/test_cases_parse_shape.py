@@ -75,7 +75,7 @@ def test_a13_an_echoed_schema_is_asked_about_once(product):
 
 
 def test_a13_twice_is_an_explicit_failure_and_the_graph_answers(product):
-    """`status == "extraction_failed"` is `unextracted` here: the ids of the turns that wait for the next run."""
+    """`status == "extraction_failed"` is `unextracted` here: ids of turns that wait for the next run."""
     p = product(constructor=[ECHO, ECHO, facts("Grows saffron")])
     graph = build_memory(p.memory.roles, p.memory.bank)
     context = {"user": "u1", "session": "s"}
