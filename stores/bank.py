@@ -292,7 +292,7 @@ class Bank(Reading):
     def _write(self, scope: Scope) -> Iterator[Writer]:
         self._for_writing()
         with self.ledger.write(scope) as conn:
-            yield Writer(conn, self.world, self.settings.zone)
+            yield Writer(conn, self.world)
 
 
 def _prepared(edit: Edit, found: Mapping[str, Vector], failed: Mapping[str, str]) -> Prepared:

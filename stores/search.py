@@ -10,7 +10,6 @@ are always scanned, and scored in the same BM25 statistics.
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -88,11 +87,8 @@ class _Ranked(NamedTuple):
 class Search:
     """Ranks the entries of a scope for queries. Thread-safe as far as its parts are."""
 
-    def __init__(
-        self, ledger: Ledger, index: VectorIndex, embedder: TextEmbedder, zone: tzinfo = UTC
-    ) -> None:
-        """`zone` is the one whose dates the lexical rows were written in."""
-        self._ledger, self._index, self._embedder, self._zone = ledger, index, embedder, zone
+    def __init__(self, ledger: Ledger, index: VectorIndex, embedder: TextEmbedder) -> None:
+        self._ledger, self._index, self._embedder = ledger, index, embedder
 
     def run(self, request: SearchRequest) -> list[list[Hit]]:
         """For each query of the request its hits, best first, at most k; equal scores in order of id.
@@ -106,7 +102,7 @@ class Search:
             StoreError: the ledger or the index cannot be read.
         """
         with self._ledger.read() as conn:
-            staged = _staged_rows(conn, request, self._zone)
+            staged = _staged_rows(conn, request)
             counts = lexical.population(conn, request.scope.key, request.granularities)
         asked = self._prepare(request.queries, _speakers(counts, staged))
         reader = Reader(request, self._ledger.world.now(), self._embedder.id, self._embedder.dim)
@@ -175,12 +171,12 @@ def _nameless(text: str, names: Iterable[str]) -> str:
     return stripped if tokenize(stripped) else text
 
 
-def _staged_rows(conn: sqlite3.Connection, request: SearchRequest, zone: tzinfo) -> _Staged:
+def _staged_rows(conn: sqlite3.Connection, request: SearchRequest) -> _Staged:
     """What the lexical view would hold of the session's staged entries, by granularity."""
     rows: _Staged = {granularity: [] for granularity in request.granularities}
     for one in entries.staged(conn, request.scope) if request.scope.session else []:
         if one.entry.granularity in rows:
-            rows[one.entry.granularity].append(lexical_row(conn, one, zone))
+            rows[one.entry.granularity].append(lexical_row(conn, one))
     return rows
 
 

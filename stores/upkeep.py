@@ -29,7 +29,7 @@ def rebuild(ledger: Ledger, settings: Settings, vectors: Vectors, mirror: Mirror
     with ledger.write() as conn:
         lexical.clear(conn)
         while page := entries.page(conn, after, settings.bulk_batch):
-            lexical.put(conn, [lexical_row(conn, one, settings.zone) for one in page])
+            lexical.put(conn, [lexical_row(conn, one) for one in page])
             done, after = done + len(page), page[-1].row
     mirror.refill()
     return done

@@ -49,7 +49,7 @@ class Views:
 
         vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)
         mirror = Mirror(settings, ledger, vectors)
-        return cls(vectors, mirror, Search(ledger, mirror, vectors.embedder, settings.zone))
+        return cls(vectors, mirror, Search(ledger, mirror, vectors.embedder))
 
     def for_writing(self) -> Self:
         """Makes sure, once, that this process may write, and finishes a wipe that a crash cut short.

@@ -6,7 +6,7 @@ the entries: each follows from an entry's state before and after.
 
 import sqlite3
 from collections.abc import Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime
 from typing import Any
 
 from memcycle.core.clock import World
@@ -22,8 +22,8 @@ WINDOW = 2
 """Turns before a raw entry that its lexical row knows."""
 
 
-def lexical_row(conn: sqlite3.Connection, stored: StoredEntry, zone: tzinfo) -> lexical.LexicalRow:
-    """What the lexical view shall know of an entry; dates as they read in `zone`."""
+def lexical_row(conn: sqlite3.Connection, stored: StoredEntry) -> lexical.LexicalRow:
+    """What the lexical view shall know of an entry."""
     entry = stored.entry
     time = entry.event_time or entry.observed_at
     before: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ def lexical_row(conn: sqlite3.Connection, stored: StoredEntry, zone: tzinfo) -> 
         granularity=entry.granularity,
         text=entry.text,
         speaker=entry.speaker,
-        time=time.astimezone(zone) if time else None,
+        time=time,
         before=before,
     )
 
@@ -52,9 +52,8 @@ class Writer:
         world: Clock and ids. now: the time of this write, one for all its parts.
     """
 
-    def __init__(self, conn: sqlite3.Connection, world: World, zone: tzinfo) -> None:
+    def __init__(self, conn: sqlite3.Connection, world: World) -> None:
         self.conn, self.world, self.now = conn, world, world.now()
-        self._zone = zone
 
     def insert(self, entry: Entry, vector: Vector | None) -> StoredEntry:
         """Adds a new entry, recorded now where it does not say otherwise."""
@@ -141,7 +140,7 @@ class Writer:
 
     def reindex(self, stored: Sequence[StoredEntry]) -> None:
         """Writes the lexical rows of active entries anew, since their surroundings changed."""
-        lexical.put(self.conn, [lexical_row(self.conn, one, self._zone) for one in stored])
+        lexical.put(self.conn, [lexical_row(self.conn, one) for one in stored])
 
     def _follow(self, before: StoredEntry | None, after: StoredEntry) -> None:
         was, now = before is not None and before.entry.status == "active", after.entry.status == "active"

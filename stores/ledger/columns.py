@@ -4,7 +4,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +20,9 @@ LISTS = (
     "turns", "related_turns", "entities", "persons", "locations", "topics", "keywords", "supersedes",
     "metadata",
 )  # fmt: skip
-TIMES = ("event_time", "valid_from", "valid_until", "observed_at", "recorded_at", "expires_at")
+LOCAL = ("event_time", "valid_from", "valid_until", "observed_at")
+"""Times that are given back in the zone the source was said in: "yesterday" is a day of that zone."""
+TIMES = (*LOCAL, "recorded_at", "expires_at")
 PLAIN = (
     "id", "granularity", "kind", "text", "title", "pattern", "speaker", "role", "quote", "event_precision",
     "importance", "confidence", "reinforcement", "access_count", "status", "superseded_by", "embedder",
@@ -35,6 +37,17 @@ _EMPTY = ("[]", "{}")
 def to_time(value: datetime | None) -> str | None:
     """A time as text that sorts as it lies in time."""
     return value.astimezone(UTC).isoformat() if value is not None else None
+
+
+def zone_of(value: datetime | None) -> int:
+    """Minutes east of UTC of an aware time; 0 without one."""
+    offset = value.utcoffset() if value is not None else None
+    return int(offset.total_seconds()) // 60 if offset is not None else 0
+
+
+def in_zone(text: str, minutes: int) -> datetime:
+    """A stored time in a zone that many minutes east of UTC."""
+    return datetime.fromisoformat(text).astimezone(timezone(timedelta(minutes=minutes)))
 
 
 def to_json(value: Any) -> str:
@@ -70,6 +83,7 @@ def entry_columns(entry: Entry) -> dict[str, Any]:
     scope = entry.scope
     values.update(scope_key=scope.key, user=scope.user, workspace=scope.workspace, session=scope.session)
     values["same"] = same_hash(entry.text)
+    values["zone"] = zone_of(entry.observed_at)
     return values
 
 
@@ -79,6 +93,8 @@ def to_entry(row: sqlite3.Row) -> Entry:
     # most lists are empty.
     held = dict(zip(row.keys(), row, strict=True))
     values: dict[str, Any] = {name: held[name] for name in _AS_IS}
+    if held["zone"]:
+        values.update({name: in_zone(held[name], held["zone"]) for name in LOCAL if held[name]})
     values.update({name: _list(held[name]) for name in _NAMES if held[name] not in _EMPTY})
     if held["metadata"] not in _EMPTY:
         values["metadata"] = json.loads(held["metadata"])

@@ -12,13 +12,13 @@ _INSERT = """
 INSERT INTO entries (
     id, scope_key, user, workspace, session, position, same, granularity, kind, text, title, pattern, speaker,
     role, turns, related_turns, quote, event_time, event_precision, valid_from, valid_until, observed_at,
-    recorded_at, entities, persons, locations, topics, keywords, importance, confidence, reinforcement,
+    recorded_at, zone, entities, persons, locations, topics, keywords, importance, confidence, reinforcement,
     access_count, status, supersedes, superseded_by, embedder, vector, actor, prompt, model, pipeline,
     expires_at, metadata
 ) VALUES (
     :id, :scope_key, :user, :workspace, :session, :position, :same, :granularity, :kind, :text, :title,
     :pattern, :speaker, :role, :turns, :related_turns, :quote, :event_time, :event_precision,
-    :valid_from, :valid_until, :observed_at, :recorded_at, :entities, :persons, :locations, :topics,
+    :valid_from, :valid_until, :observed_at, :recorded_at, :zone, :entities, :persons, :locations, :topics,
     :keywords, :importance, :confidence, :reinforcement, :access_count, :status, :supersedes,
     :superseded_by, :embedder, :vector, :actor, :prompt, :model, :pipeline, :expires_at, :metadata
 )

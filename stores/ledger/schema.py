@@ -10,7 +10,8 @@ from memcycle.stores import lexical
 APPLICATION_ID = 0x6D656D63
 """Marks the file as a memcycle ledger ("memc"), so that another program's database is never migrated."""
 
-# Times are ISO 8601 in UTC, lists and objects JSON. `scope_key` is `Scope.key` of the base scope.
+# Times are ISO 8601 in UTC, `zone` the minutes east of it where a turn was said, lists and objects JSON.
+# `scope_key` is `Scope.key` of the base scope.
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -28,7 +29,8 @@ CREATE TABLE turns (
     row INTEGER PRIMARY KEY,
     scope_key TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL,
     id TEXT NOT NULL, identity TEXT NOT NULL,
-    speaker TEXT NOT NULL, role TEXT NOT NULL, text TEXT NOT NULL, time TEXT NOT NULL, message_id TEXT,
+    speaker TEXT NOT NULL, role TEXT NOT NULL, text TEXT NOT NULL, time TEXT NOT NULL, zone INTEGER NOT NULL,
+    message_id TEXT,
     state TEXT NOT NULL CHECK (state IN ('staged', 'unextracted', 'extracted', 'processed')),
     UNIQUE (scope_key, id), UNIQUE (scope_key, identity), UNIQUE (scope_key, session, position)
 );
@@ -42,7 +44,7 @@ CREATE TABLE entries (
     kind TEXT NOT NULL, text TEXT NOT NULL, title TEXT, pattern TEXT, speaker TEXT, role TEXT,
     turns TEXT NOT NULL, related_turns TEXT NOT NULL, quote TEXT,
     event_time TEXT, event_precision TEXT, valid_from TEXT, valid_until TEXT,
-    observed_at TEXT, recorded_at TEXT,
+    observed_at TEXT, recorded_at TEXT, zone INTEGER NOT NULL,
     entities TEXT NOT NULL, persons TEXT NOT NULL, locations TEXT NOT NULL, topics TEXT NOT NULL,
     keywords TEXT NOT NULL,
     importance REAL NOT NULL, confidence REAL NOT NULL, reinforcement REAL NOT NULL,

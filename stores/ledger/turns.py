@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.stores.ledger.columns import digest, json_list, to_time
+from memcycle.stores.ledger.columns import digest, in_zone, json_list, to_time, zone_of
 
 TurnState = Literal["staged", "unextracted", "extracted", "processed"]
 TURN_STATES: tuple[TurnState, ...] = get_args(TurnState)
@@ -32,7 +32,7 @@ def _turn(row: sqlite3.Row) -> Turn:
         speaker=row["speaker"],
         role=row["role"],
         text=row["text"],
-        time=row["time"],
+        time=in_zone(row["time"], row["zone"]),
         message_id=row["message_id"],
     )
 
@@ -43,10 +43,10 @@ def insert(
     """Adds a turn; its id, its place and its identity must be free."""
     conn.execute(
         "INSERT INTO turns (scope_key, session, position, id, identity, speaker, role, text, time,"
-        " message_id, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " zone, message_id, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             scope.key, turn.session, turn.position, turn.id, identity, turn.speaker, turn.role, turn.text,
-            to_time(turn.time), turn.message_id, state,
+            to_time(turn.time), zone_of(turn.time), turn.message_id, state,
         ),
     )  # fmt: skip
 

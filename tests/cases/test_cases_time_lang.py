@@ -12,9 +12,9 @@ def test_a09_a_relative_date_is_read_against_its_message(product):
     p = product(constructor=[facts({"text": "Played a recital on 2024-03-11", "event_time": "2024-03-11"})])
     p.now = datetime(2026, 1, 5, tzinfo=UTC)
     p.add({"role": "user", "content": "My recital was yesterday.", "timestamp": "2024-03-12T09:00+01:00"})
-    assert 'time="2024-03-12T08:00+00:00 Tuesday"' in p.constructor.said[0]
+    assert 'time="2024-03-12T09:00+01:00 Tuesday"' in p.constructor.said[0]
     (fact,) = p.facts()
-    assert fact.event_time.isoformat() == "2024-03-11T00:00:00+00:00"
+    assert fact.event_time.isoformat() == "2024-03-11T00:00:00+01:00"
     assert fact.recorded_at.astimezone(UTC).date().isoformat() == "2026-01-05"
     assert fact.observed_at == datetime.fromisoformat("2024-03-12T09:00+01:00")
 
@@ -77,3 +77,13 @@ def test_a10_whatever_the_language(product, said, fact):
     result = p.add(said)
     assert (p.texts(), [refused.why for refused in result.rejected]) == ([fact], [])
     assert p.recall(said)[0].text in (said, fact)
+
+
+def test_a_relative_date_is_read_in_the_zone_its_turn_was_said_in(product):
+    """The kind behind A09: half past midnight in Vienna is still the day before in UTC."""
+    p = product()
+    p.add({"role": "user", "content": "I bought a kayak yesterday.", "timestamp": "2024-05-08T00:30+02:00"})
+    (fact,) = p.facts()
+    assert fact.event_time.isoformat() == "2024-05-07T00:00:00+02:00"
+    assert fact.observed_at.isoformat() == "2024-05-08T00:30:00+02:00"
+    assert p.memory.ask("When did the user buy a kayak?", user="u1").answer == "7 May 2024"

@@ -77,7 +77,7 @@ class Memory:
         entry = new_entry(Scope(user=user, session=session), granularity, text, status=status, **fields)
         values = None if vector is None else np.array([*vector, *[0] * (DIM - len(vector))], dtype=np.float32)
         with self.ledger.write(entry.scope) as conn:
-            Writer(conn, self.world, UTC).insert(entry, values)
+            Writer(conn, self.world).insert(entry, values)
         if values is not None and status == "active":
             self.index.vectors[granularity, entry.id] = values
         return entry.id
@@ -183,7 +183,7 @@ def test_thousands_of_entries_of_others_change_no_score_by_a_bit(memory):
     memory.embedder.tell("tea cake 3", 1, 0.2)
     before = [(hit.entry.id, hit.score, hit.why) for hit in memory.hits("tea cake 3")]
     with memory.ledger.write() as conn:
-        writer = Writer(conn, memory.world, UTC)
+        writer = Writer(conn, memory.world)
         for number in range(2000):
             scope = Scope(user=f"other{number % 7}", session="1")
             entry = new_entry(
