@@ -75,8 +75,16 @@ def read_jsonl(text: str, *, zone: tzinfo, name: str = "conversation") -> Conver
     """
     counts: dict[str, int] = {}
     sessions: dict[str, list[Turn]] = {}
+    named: dict[tuple[str, str], int] = {}
     for number, record in read_records(text):
         turn = _turn(number, record, counts, zone)
+        if turn is not None and turn.message_id is not None:
+            first = named.setdefault((turn.session, turn.message_id), number)
+            if first != number:
+                raise BadInput(
+                    f"record {number}: id {turn.message_id!r} is that of record {first} already; give each "
+                    f"turn of a session an id of its own, or none"
+                )
         if turn is not None:
             sessions.setdefault(turn.session, []).append(turn)
     return Conversation(name, tuple(Session(key, tuple(turns)) for key, turns in sessions.items()))

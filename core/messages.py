@@ -110,7 +110,7 @@ def read_role(value: object) -> MessageType:
 def clean_text(text: str) -> str:
     """The text as it can be stored: without image data, NUL and lone surrogates, and not padded."""
     text = _IMAGE_DATA.sub(lambda match: image_note(match[1]) or "[image]", text)
-    text = _DATA_URI.sub("[data]", text).replace("\0", "")
+    text = _DATA_URI.sub("[data]", text).replace("\0", " ")
     return text.encode("utf-8", "replace").decode("utf-8").strip()
 
 

@@ -13,7 +13,7 @@ from memcycle.agents.views import TurnView
 from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput, RoleFailed
 from memcycle.core.scope import Scope
-from memcycle.core.validity import is_older
+from memcycle.core.validity import is_older, same_source
 from memcycle.graph.context import run_context
 from memcycle.graph.environment import Env
 from memcycle.graph.evidence import (
@@ -119,7 +119,7 @@ class Asking:
         for ref in state["verdict"]["conflicts"]:
             found = {entry.id: entry for entry in bank.get(scope, [ref["memory"], ref["other"] or ""])}
             first, second = found.get(ref["memory"]), found.get(ref["other"] or "")
-            if first is None or second is None:
+            if first is None or second is None or same_source(first, second):
                 continue
             older, newer = (second, first) if is_older(second, first) else (first, second)
             old.append(older.id)

@@ -1,7 +1,8 @@
 """Nodes of remember that write: stage, guide, construct, check, apply."""
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -22,6 +23,9 @@ from memcycle.graph.grounding import Outcome, ground, with_nearest
 from memcycle.graph.node import Step
 from memcycle.graph.states import RememberState, Result
 
+ABANDONED = timedelta(minutes=10)
+"""After this, a turn that is staged and not read is one a run died on; the end of a session reads all."""
+
 
 class Construction:
     """The writing nodes, over one environment."""
@@ -37,15 +41,18 @@ class Construction:
         scope, bank = self.env.scope(config), self.env.bank()
         stored = bank.stage_turns(scope, self._turns(state, scope))
         waiting = bank.unprocessed(scope)
-        first = min((turn.position for turn in stored), default=None)
-        given = {turn.id for turn in stored}
-        chunk = [turn for turn in waiting if turn.id in given or first is None or turn.position < first]
-        states = bank.turn_states(scope, [turn.id for turn in chunk])
+        states = bank.turn_states(scope, [turn.id for turn in waiting])
+        chunk = waiting
+        if stored:
+            given, first = {turn.id for turn in stored}, min(turn.position for turn in stored)
+            earlier = [turn for turn in waiting if turn.position < first and turn.id not in given]
+            own = given | self._left_behind(scope, earlier, states)
+            chunk = [turn for turn in waiting if turn.id in own]
         return {
             "messages": [],
             "turns": [],
             "chunk": [turn.id for turn in chunk],
-            "extracted": bool(chunk) and all(state == "extracted" for state in states.values()),
+            "extracted": bool(chunk) and all(states[turn.id] == "extracted" for turn in chunk),
             "candidates": [],
             "round": 0,
             "edits": [],
@@ -66,6 +73,13 @@ class Construction:
                 warnings=[],
             ),
         }
+
+    def _left_behind(self, scope: Scope, turns: Sequence[Turn], states: Mapping[str, str]) -> set[str]:
+        """Turns an earlier run could not read, or died on: not those that another run has in hand now."""
+        failed = {turn.id for turn in turns if states[turn.id] == "unextracted"}
+        raws = self.env.bank().raw_entries(scope, [turn.id for turn in turns if turn.id not in failed])
+        dead = self.env.bank().world.now() - ABANDONED
+        return failed | {raw.turns[0] for raw in raws if raw.recorded_at and raw.recorded_at <= dead}
 
     def _turns(self, state: RememberState, scope: Scope) -> list[Turn]:
         """The turns given, then the messages given.

@@ -7,6 +7,7 @@ from memcycle.agents.views import MemoryView
 from memcycle.core.entry import Entry
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.scope import Scope
+from memcycle.core.validity import is_correction
 from memcycle.graph.context import run_context
 from memcycle.graph.environment import Env
 from memcycle.graph.states import Candidate, RecallState
@@ -56,7 +57,16 @@ def _outdated(env: Env, scope: Scope, entries: Sequence[Entry], state: RecallSta
     gone = env.bank().by_turns(scope, sources, "fact", statuses=("superseded", "forgotten"))
     turns = {turn for fact in gone for turn in fact.turns}
     old = {entry.id for entry in entries if entry.granularity != "fact" and turns & set(entry.turns)}
-    return old | set(state.get("outdated") or [])
+    return old | _of_edited_turns(env, scope, entries) | set(state.get("outdated") or [])
+
+
+def _of_edited_turns(env: Env, scope: Scope, entries: Sequence[Entry]) -> set[str]:
+    """Ids of facts read from a turn that a person has corrected since."""
+    facts = [entry for entry in entries if entry.granularity == "fact" and not is_correction(entry)]
+    named = {turn for fact in facts for turn in fact.turns}
+    edited = env.bank().by_turns(scope, named, "raw", statuses=("superseded",))
+    turns = {turn for raw in edited for turn in raw.turns}
+    return {fact.id for fact in facts if turns & set(fact.turns)}
 
 
 def evidence_item(shown: Shown) -> dict[str, Any]:

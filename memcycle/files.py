@@ -51,6 +51,8 @@ def choose(conversations: list[Conversation], name: str | None) -> Conversation:
     names = [conversation.name for conversation in conversations]
     if name is None and len(conversations) > 1:
         raise BadInput(f"the file holds {len(names)} conversations; choose one of them: {', '.join(names)}")
+    if not names:
+        raise BadInput("the file holds no conversation")
     found = [conversation for conversation in conversations if name in (None, conversation.name)]
     if not found:
         raise BadInput(f"no conversation {name!r} in the file; it holds {', '.join(names) or 'none'}")

@@ -310,7 +310,11 @@ def _roles(
     model_args: Mapping[str, Any],
 ) -> "Roles | None":
     """The roles of these arguments, None where they ask for the rules: those are loaded on first use."""
+    given = {key: value for key, value in model_args.items() if value is not None}
     if model == "rules" and not overrides and prompts is None:
+        unused = sorted(set(given) - {"base_url", "api_key"})
+        if unused:
+            raise BadInput(f"unknown argument {', '.join(unused)}: model arguments need a model by name")
         return None
     from memcycle.agents.roles import Roles
     from memcycle.prompts import PromptSet
@@ -318,7 +322,6 @@ def _roles(
     overlay = (
         prompts if prompts is None or isinstance(prompts, PromptSet) else PromptSet.shipped().overlay(prompts)
     )
-    given = {key: value for key, value in model_args.items() if value is not None}
     return Roles.from_model(model, overrides=overrides, prompts=overlay, **given)
 
 

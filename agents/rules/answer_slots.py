@@ -142,6 +142,11 @@ def name_of(asked: Asked, passage: Passage) -> str | None:
     return next((name for name in called.groups() if name), None) if called else None
 
 
+_PRESENT = re.compile(r"\s*(?:does|do|is|are|am|has|have)\b", re.IGNORECASE)
+
+
 def polarity_of(asked: Asked, passage: Passage, _: Sequence[str]) -> str:
-    """Yes or No: No when exactly one of question and passage denies."""
+    """Yes or No: No when exactly one of question and passage denies, or what held holds no longer."""
+    if not passage.memory.current and _PRESENT.match(asked.question):
+        return "No"
     return "No" if (NEGATION.search(passage.text) is not None) != asked.denies else "Yes"

@@ -18,6 +18,7 @@ from memcycle.agents.rules.grounding import (
     NEGATION,
     Asked,
     Passage,
+    about_things,
     gap_of,
     known_speakers,
     passages,
@@ -42,7 +43,9 @@ _NOTHING = {
     "ru": "Об этом у меня ничего нет.",
 }
 _TAGS = re.compile(r"\[image: ([^\]]*)\]")
-_PREPOSITION = re.compile(r"^(?:to|in|at|from|into|near)\s+", re.IGNORECASE)
+_PREPOSITION = re.compile(
+    r"^(?:(?:\w+\s+){1,3}?(?:to|in|at|from|near)\s+(?=[A-Z])|(?:[Tt]o|[Ii]n|[Aa]t|[Ff]rom|[Ii]nto|[Nn]ear)\s+)"
+)
 LIST_ITEMS = 4
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 RIVAL = 0.95
@@ -80,7 +83,10 @@ def answerer(value: AnswererInput) -> AnswererOutput:
     gap = gap_of(asked, ranked)
     if gap is not None:
         return _abstain(asked, ranked)
-    own = _settled([passage for passage in ranked if passage.person > 0])
+    own = about_things(asked, [passage for passage in ranked if passage.person > 0])
+    if asked.slot == "yes_no" and asked.things and not asked.things & stem_set(own[0].memory.text):
+        return _abstain(asked, ranked)
+    own = _settled(own)
     found = _find(asked, own, speakers)
     best = found.rests_on[0]
     answer = found.text if value.style == "short" else _sentence(found, best)

@@ -61,6 +61,7 @@ class Asked(NamedTuple):
         stems: Content stems without names and words of asking.
         persons: Persons named in it, as the evidence spells them where it knows them.
         known: Those of them who speak in evidence or window.
+        things: Stems of what else it calls by name: places, works, brands.
         dates: Dates and periods it names.
     """
 
@@ -72,6 +73,7 @@ class Asked(NamedTuple):
     persons: tuple[str, ...]
     known: tuple[str, ...]
     dates: tuple[Reading, ...] = ()
+    things: frozenset[str] = frozenset()
 
     @property
     def does(self) -> bool:
@@ -144,6 +146,7 @@ def read_question(question: str, speakers: Sequence[str], now: datetime | None =
         persons=persons,
         known=known,
         dates=dates,
+        things=stem_set(" ".join(_CAPITAL.findall(question))) & (content - date_stems),
     )
 
 
@@ -268,6 +271,12 @@ class Gap(NamedTuple):
 
     words: str
     why: str
+
+
+def about_things(asked: Asked, ranked: Sequence[Passage]) -> list[Passage]:
+    """The passages whose memory names what the question names, best first; all, where none names it."""
+    held = [passage for passage in ranked if asked.things & stem_set(passage.memory.text)]
+    return held or list(ranked)
 
 
 ENOUGH = 0.2

@@ -17,7 +17,7 @@ _FUNCTION_WORDS = """
     being below between both but by can cannot cant could couldnt d did didnt do does doesnt doing don dont
     down during each few for from further had hadnt has hasnt have havent having he hed hell her here heres
     hers herself hes him himself his how hows i id if ill im in into is isnt it its itself ive just ll m me
-    more most mustnt my myself no nor not of off on once only or other our ours ourselves out over own re s
+    more most mustnt my myself no nor not of off on once only or other our ours ourselves out over re s
     same shall shant she shed shes should shouldnt so some such t than that thats the their theirs them
     themselves then there theres these they theyd theyll theyre theyve this those through to too under until
     up us ve very was wasnt we wed were werent weve what whats when whens where wheres which while who whom

@@ -152,3 +152,17 @@ def test_lists_join_values_of_several_memories():
     output = ask("What instruments does Ines play?", evidence)
     assert "cello" in output.answer and "zither" in output.answer
     assert sorted(output.citations) == [0, 1]
+
+
+def test_what_a_question_names_must_be_in_the_answer_to_it():
+    """The kind behind "Yes" to any city, and the date of one move for another."""
+    moves = [
+        memory(0, "Ana", "I moved to Linz yesterday.", day(5, 3), current=False),
+        memory(1, "Ana", "I moved to Vienna yesterday.", day(5, 6)),
+    ]
+    assert ask("When did Ana move to Linz?", moves).answer == "4 March 2024"
+    assert ask("When did Ana move to Vienna?", moves).answer == "4 June 2024"
+    assert ask("Where does Ana live?", moves).answer == "Vienna"
+    assert ask("Does Ana live in Vienna?", moves).answer == "Yes"
+    assert ask("Does Ana live in Linz?", moves).answer == "No"
+    assert not ask("Does Ana live in Paris?", moves).answerable

@@ -145,3 +145,19 @@ def test_unreadable_files(tmp_path):
             read_file(tmp_path / path)
     (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfok")
     assert read_file(tmp_path / "bom") == "ok"
+
+
+def test_two_turns_of_a_session_cannot_share_an_id():
+    lines = [
+        {
+            "session": session,
+            "speaker": "A",
+            "role": "human",
+            "text": text,
+            "time": "2024-05-08T12:00:00Z",
+            "id": "m1",
+        }
+        for session, text in (("1", "one"), ("2", "other session"), ("1", "two"))
+    ]
+    with pytest.raises(BadInput, match=r"record 3: id 'm1' is that of record 1 already"):
+        read_jsonl("\n".join(json.dumps(line) for line in lines), zone=UTC)

@@ -185,3 +185,16 @@ def test_the_drawn_parent_shows_the_nested_graphs_and_the_labels():
         assert word in drawn
     for word in ("answerable", "not answerable", "session ends", "episode ends"):
         assert word in drawn
+
+
+def test_runs_at_once_in_one_session_read_their_own_turns_only(bank):
+    graph = build_remember(bank=bank)
+
+    async def together():
+        return await asyncio.gather(
+            *(graph.ainvoke({"messages": [f"I own {n} red canoes."]}, context=CONTEXT) for n in range(6))
+        )
+
+    results = asyncio.run(together())
+    assert sorted(len(result["result"]["turns"]) for result in results) == [1] * 6
+    assert len({result["result"]["turns"][0] for result in results}) == 6

@@ -126,7 +126,9 @@ def test_one_shot_has_no_retry_and_no_refinement(told):
 
 
 def _conflict(value):
-    return JudgeOutput(relevant=[0, 1], conflicts=[Conflict(memory=0, other=1)], sufficient=True)
+    numbers = {view.text: view.n for view in value.candidates}
+    pair = Conflict(memory=numbers["Ana rows boats"], other=numbers["Ana keeps bees"])
+    return JudgeOutput(relevant=[0, 1], conflicts=[pair], sufficient=True)
 
 
 def test_a_conflict_is_settled_by_event_time_and_left_to_the_next_remember(told):
@@ -134,12 +136,50 @@ def test_a_conflict_is_settled_by_event_time_and_left_to_the_next_remember(told)
     answerer = Scripted(AnswererOutput(answer="x", answerable=True, citations=[]))
     judge = Scripted(_conflict)
     told.recall("What does Ana keep?", judge=judge, answerer=answerer)
-    shown = judge.seen[0].candidates
-    older = min(shown[:2], key=lambda view: view.time)
-    assert [view.text for view in answerer.seen[0].evidence if not view.current] == [older.text]
+    assert [view.text for view in answerer.seen[0].evidence if not view.current] == ["Ana keeps bees"]
     assert [entry.model_dump() for entry in told.bank.entries(ANA)] == before
     pairs = told.bank.conflicts(ANA)
-    assert [told.bank.get(ANA, [pair[0]])[0].text for pair in pairs] == [older.text]
+    assert [told.bank.get(ANA, [pair[0]])[0].text for pair in pairs] == ["Ana keeps bees"]
+
+
+def test_a_turn_and_the_fact_read_from_it_are_no_conflict(told):
+    def judge(value):
+        numbers = {view.text: view.n for view in value.candidates}
+        pair = Conflict(memory=numbers["Ana keeps bees"], other=numbers["I keep bees"])
+        return JudgeOutput(relevant=[0], conflicts=[pair], sufficient=True)
+
+    answerer = Scripted(AnswererOutput(answer="x", answerable=True, citations=[]))
+    told.recall("What does Ana keep?", judge=Scripted(judge), answerer=answerer)
+    assert all(view.current for view in answerer.seen[0].evidence)
+    assert told.bank.conflicts(ANA) == []
+
+
+def test_a_persons_correction_is_newer_than_all_that_was_said_before(told):
+    fact = next(entry for entry in told.bank.entries(ANA, granularity="fact") if "bees" in entry.text)
+    told.bank.edit(ANA, fact.id, "Ana keeps geese")
+
+    def judge(value):
+        numbers = {view.text: view.n for view in value.candidates}
+        pair = Conflict(memory=numbers["Ana keeps geese"], other=numbers["Ana rows boats"])
+        return JudgeOutput(relevant=[0], conflicts=[pair], sufficient=True)
+
+    answerer = Scripted(AnswererOutput(answer="x", answerable=True, citations=[]))
+    told.recall("What does Ana keep?", judge=Scripted(judge), answerer=answerer)
+    current = {view.text: view.current for view in answerer.seen[0].evidence}
+    assert (current["Ana keeps geese"], current["Ana rows boats"], current["I keep bees"]) == (
+        True,
+        False,
+        False,
+    )
+
+
+def test_the_facts_of_a_corrected_turn_are_outdated(told):
+    raw = next(entry for entry in told.bank.entries(ANA, granularity="raw") if "bees" in entry.text)
+    told.bank.edit(ANA, raw.id, "I keep geese")
+    answerer = Scripted(AnswererOutput(answer="x", answerable=True, citations=[]))
+    told.recall("What does Ana keep?", judge=ENOUGH, answerer=answerer)
+    current = {view.text: view.current for view in answerer.seen[0].evidence}
+    assert (current["I keep geese"], current["Ana keeps bees"]) == (True, False)
 
 
 def test_a_queued_conflict_is_settled_by_the_next_remember(told):
