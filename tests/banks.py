@@ -41,7 +41,8 @@ def said(position, text="hello", *, session="1", speaker="Ann", **fields) -> Tur
 
 
 def fact(text, *turns, scope=ANN, **fields):
-    return new_entry(scope, fields.pop("granularity", "fact"), text, turns, **{"observed_at": SAID} | fields)
+    made = {"observed_at": SAID, "actor": "constructor"} | fields
+    return new_entry(scope, made.pop("granularity", "fact"), text, turns, **made)
 
 
 def add(text, *turns, **fields) -> Edit:
