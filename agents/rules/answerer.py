@@ -29,6 +29,7 @@ from memcycle.agents.rules.spans import Span, best_span
 from memcycle.agents.views import MemoryView
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import Slot, choices
+from memcycle.core.language.tokens import content_stems
 
 _NOTHING = {
     "en": "I have nothing on that.",
@@ -184,7 +185,8 @@ def _listed(asked: Asked, own: list[Passage]) -> Found:
         if len(parts) >= LIST_ITEMS or passage.score < 0.6 * own[0].score:
             break
         span = None if passage.memory.n in seen else best_span(asked, [passage])
-        stems = stem_set(span.text) if span else frozenset()
+        known = asked.stems.union(*(stem_set(name) for name in asked.persons))
+        stems = frozenset(content_stems(span.text)) - known if span else frozenset()
         # A turn and the fact made of it name the same thing.
         if span is None or any(stems <= other or other <= stems for other in named):
             continue

@@ -166,3 +166,13 @@ def test_what_a_question_names_must_be_in_the_answer_to_it():
     assert ask("Does Ana live in Vienna?", moves).answer == "Yes"
     assert ask("Does Ana live in Linz?", moves).answer == "No"
     assert not ask("Does Ana live in Paris?", moves).answerable
+
+
+def test_a_list_names_a_thing_once_though_a_turn_and_its_fact_both_say_it():
+    evidence = [
+        memory(0, "Nora", "I made a tall vase in my pottery class.", day(5)),
+        memory(1, "Nora", "Nora made a tall vase in Nora's pottery class.", day(5), granularity="fact"),
+        memory(2, "Nora", "I made a blue bowl in my pottery class.", day(7)),
+    ]
+    answer = ask("Which things did Nora make in her pottery class?", evidence).answer
+    assert (answer.count("vase"), answer.count("bowl")) == (1, 1)
