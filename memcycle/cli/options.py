@@ -140,6 +140,8 @@ def require_home(settings: "Settings") -> None:
     from memcycle.core.errors import StoreError
     from memcycle.stores.bank import LEDGER_FILE
 
+    if settings.home.exists() and not settings.home.is_dir():
+        raise StoreError(f"{settings.home} is a file, not the folder of a memory; --home names a folder")
     if not (settings.home / LEDGER_FILE).is_file():
         raise StoreError(
             f"no memory at {settings.home}; `memcycle ingest` makes one, --home names another place"

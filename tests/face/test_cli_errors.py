@@ -184,3 +184,9 @@ def test_mistakes_of_ours_are_one_line_too(cli, monkeypatch):
     assert "ZeroDivisionError: by zero (set MEMCYCLE_DEBUG=1" in cli.fails(
         "memories", "--user", "ann", code=1
     )
+
+
+def test_a_file_as_home_is_said_to_be_one(cli):
+    cli.home.write_text("x")
+    assert "is a file" in cli.fails("memories", "--user", "ann", code=1)
+    assert "is a file" in cli.fails("ask", "Where?", "--user", "ann", code=1)
