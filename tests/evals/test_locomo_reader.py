@@ -8,7 +8,7 @@ import pytest
 from memcycle.core.errors import BadInput
 from memcycle.evals.locomo import REPORTING, TUNING, load_locomo, mend_evidence, read_locomo
 
-DATA = Path(os.environ.get("MEMCYCLE_LOCOMO", "../shared/data/locomo10.json"))
+DATA = Path(os.environ.get("MEMCYCLE_LOCOMO", "locomo10.json"))
 
 
 def sample(**changes):

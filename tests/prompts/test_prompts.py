@@ -254,8 +254,7 @@ def test_language_and_evidence_rules_stand_in_the_constructor_prompt():
 
 
 def data_file() -> Path | None:
-    named = os.environ.get("MEMCYCLE_LOCOMO")
-    path = Path(named) if named else Path(__file__).parents[3] / "shared" / "data" / "locomo10.json"
+    path = Path(os.environ.get("MEMCYCLE_LOCOMO", "locomo10.json"))
     return path if path.is_file() else None
 
 
