@@ -112,4 +112,3 @@ def reply_time(value: Any, info: ValidationInfo) -> Any:
 
 
 Purpose = Literal["remember", "recall"]
-Fields = dict[str, Any]

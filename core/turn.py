@@ -1,6 +1,5 @@
 """One message of a conversation."""
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
@@ -42,8 +41,3 @@ class Turn(BaseModel):
     def is_evidence(self) -> bool:
         """Whether a fact about a person may rest on it: only what a person said."""
         return self.role == "human"
-
-
-def first_time(turns: list[Turn]) -> datetime | None:
-    """The earliest time among turns, None without any."""
-    return min((turn.time for turn in turns), default=None)

@@ -29,7 +29,7 @@ from memcycle.graph.evidence import (
 )
 from memcycle.graph.node import Step
 from memcycle.graph.present import answer, evidence, evidence_item, shown_views
-from memcycle.graph.refresh import ConflictSet, guard_refresh, refresher_call
+from memcycle.graph.refresh import propose
 from memcycle.graph.states import Gap, Planned, RecallState
 
 NOTHING = "I have nothing in memory about that."
@@ -129,19 +129,12 @@ class Asking:
 
     def refresh(self, state: RecallState, config: RunnableConfig) -> Step:
         """By switch only: the Refresher proposes at once what the next remember would."""
-        scope, refs = self.env.scope(config), state["verdict"]["conflicts"]
-        names = [name for ref in refs for name in (ref["memory"], ref["other"]) if name]
-        entries = {entry.id: entry for entry in self.env.bank().get(scope, names)}
-        conflicts = ConflictSet(refs, entries, [])
-        call = refresher_call(self.env, conflicts)
-        if call is None:
-            return {"edits": []}
-        try:
-            output = yield call
-        except RoleFailed as failed:
-            return {"edits": [], "warnings": [*state["warnings"], f"nothing refreshed: {failed}"]}
-        guarded = guard_refresh(output, conflicts, self.env.made("refresher", scope))
-        return {"edits": [edit.model_dump(mode="json") for edit in guarded.edits]}
+        refs = state["verdict"]["conflicts"]
+        guarded = yield from propose(self.env, self.env.scope(config), refs, [])
+        return {
+            "edits": [edit.model_dump(mode="json") for edit in guarded.edits],
+            "warnings": [*state["warnings"], *guarded.warnings],
+        }
 
     def apply_refresh(self, state: RecallState, config: RunnableConfig) -> dict[str, Any]:
         """Writes what the guards let through."""

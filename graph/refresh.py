@@ -1,13 +1,16 @@
 """The Refresher's proposals, held against the guards."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from memcycle.agents.constructor import FactDraft
 from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, RefresherOutput
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.edit import Edit, Rejected
 from memcycle.core.entry import Entry, same_text
+from memcycle.core.errors import RoleFailed
+from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import Env
 from memcycle.graph.evidence import turn_views
@@ -68,6 +71,27 @@ class Guarded:
     edits: list[Edit] = field(default_factory=list)
     supersede: list[ConflictRef] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def propose(
+    env: Env, scope: Scope, refs: Sequence[ConflictRef], turns: Sequence[Turn]
+) -> Generator[Call, Any, Guarded]:
+    """Asks the Refresher about the conflicts and holds what it proposes against the guards.
+
+    Nothing is refreshed where no stored fact is in conflict, or where the role fails.
+    """
+    names = [name for ref in refs for name in (ref["memory"], ref["other"]) if name]
+    entries = {entry.id: entry for entry in env.bank().get(scope, names)}
+    conflicts = ConflictSet(refs, entries, turns)
+    call = refresher_call(env, conflicts)
+    if call is None:
+        return Guarded()
+    try:
+        output = yield call
+    except RoleFailed as failed:
+        return Guarded(warnings=[f"nothing refreshed: {failed}"])
+    return guard_refresh(output, conflicts, env.made("refresher", scope))
 
 
 def guard_refresh(output: RefresherOutput, conflicts: ConflictSet, made: Made) -> Guarded:

@@ -12,7 +12,6 @@ from memcycle.agents.judge import JudgeInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import Roles
 from memcycle.core.edit import Edit
-from memcycle.core.entry import Entry
 from memcycle.core.errors import RoleFailed
 from memcycle.core.settings import Settings
 from memcycle.graph.construct import Construction, added, changed, refusals
@@ -31,7 +30,7 @@ from memcycle.graph.evidence import (
 )
 from memcycle.graph.node import Step, node
 from memcycle.graph.organisation import Organisation
-from memcycle.graph.refresh import ConflictSet, guard_refresh, refresher_call
+from memcycle.graph.refresh import propose
 from memcycle.graph.routes import after_search, after_stage, after_trigger, judge_action
 from memcycle.graph.segments import cut, has_cue, trigger_input, writer_calls, written
 from memcycle.graph.states import ConflictRef, RememberInput, RememberOutput, RememberState
@@ -99,21 +98,12 @@ class _Remember(Construction):
         """The Refresher proposes; the guards decide what becomes an edit."""
         scope = self.env.scope(config)
         refs = state["verdict"]["conflicts"]
-        names = [name for ref in refs for name in (ref["memory"], ref["other"]) if name]
-        entries: dict[str, Entry] = {entry.id: entry for entry in self.env.bank().get(scope, names)}
-        conflicts = ConflictSet(refs, entries, self.chunk(state, scope))
-        call = refresher_call(self.env, conflicts)
-        if call is None:
-            return {"edits": []}
-        try:
-            output = yield call
-        except RoleFailed as failed:
-            return {"edits": [], "warnings": [*state["warnings"], f"nothing refreshed: {failed}"]}
-        guarded = guard_refresh(output, conflicts, self.env.made("refresher", scope))
+        guarded = yield from propose(self.env, scope, refs, self.chunk(state, scope))
         rejected = [rejected.model_dump(include={"text", "why"}) for rejected in guarded.rejected]
         return {
             "edits": [edit.model_dump(mode="json") for edit in guarded.edits],
             "supersede": guarded.supersede,
+            "warnings": [*state["warnings"], *guarded.warnings],
             "result": {**state["result"], "rejected": [*state["result"]["rejected"], *rejected]},
         }
 
