@@ -10,12 +10,16 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import BaseModel
 
 from memcycle.agents.answerer import AnswererInput, AnswererOutput
+from memcycle.agents.consolidator import ConsolidatorInput, ConsolidatorOutput
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput
 from memcycle.agents.episodes import TriggerInput, TriggerOutput, WriterInput, WriterOutput
+from memcycle.agents.grader import GraderInput, GraderOutput
 from memcycle.agents.judge import FactJudgeInput, FactJudgeOutput, JudgeInput, JudgeOutput
 from memcycle.agents.meta_thinker import AnswerabilityInput, AnswerabilityOutput, GuideInput, GuideOutput
+from memcycle.agents.prober import ProberInput, ProberOutput
 from memcycle.agents.query_reasoner import QueryReasonerInput, QueryReasonerOutput
 from memcycle.agents.refresher import RefresherInput, RefresherOutput
+from memcycle.agents.repairer import RepairerInput, RepairerOutput
 from memcycle.agents.retriever import RetrieverInput, RetrieverOutput
 
 if TYPE_CHECKING:
@@ -33,6 +37,10 @@ OUTPUTS: dict[str, type[BaseModel]] = {
     "answerability": AnswerabilityOutput,
     "query_reasoner": QueryReasonerOutput,
     "answerer": AnswererOutput,
+    "prober": ProberOutput,
+    "grader": GraderOutput,
+    "repairer": RepairerOutput,
+    "consolidator": ConsolidatorOutput,
 }
 
 
@@ -61,6 +69,10 @@ class Roles:
     answerability: Runnable[AnswerabilityInput, AnswerabilityOutput] = _rules("answerability")
     query_reasoner: Runnable[QueryReasonerInput, QueryReasonerOutput] = _rules("query_reasoner")
     answerer: Runnable[AnswererInput, AnswererOutput] = _rules("answerer")
+    prober: Runnable[ProberInput, ProberOutput] = _rules("prober")
+    grader: Runnable[GraderInput, GraderOutput] = _rules("grader")
+    repairer: Runnable[RepairerInput, RepairerOutput] = _rules("repairer")
+    consolidator: Runnable[ConsolidatorInput, ConsolidatorOutput] = _rules("consolidator")
     model_name: str = "rules"
 
     @classmethod

@@ -13,6 +13,22 @@ from memcycle.core.theta import Switches, Theta
 DEFAULT_HOME = Path(".memcycle")
 
 
+class Verification(BaseModel):
+    """How a session's memory is examined when it ends, and so what that costs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    probes: int = Field(5, ge=1, le=50, description="questions a session (MemMA J)")
+    k: int = Field(30, ge=1, le=200, description="entries each is answered from")
+    raw: bool = Field(
+        False, description="answer also from raw turns, which would answer all and hide what is missing"
+    )
+    at_once: int = Field(5, ge=1, le=50, description="questions answered, and repaired, at the same time")
+    turn_tokens: int = Field(
+        6000, ge=100, le=200_000, description="tokens of turns the Prober reads; more are sampled evenly"
+    )
+
+
 class Settings(BaseModel):
     """Plain data; an explicit argument always wins over the environment.
 
@@ -25,6 +41,7 @@ class Settings(BaseModel):
         shards: Collections the entries are spread over by a hash of the base scope.
         serving_batch: Upserts a batch while serving. bulk_batch: the same in bulk import.
         lock_timeout: Seconds to wait for another process before saying who holds the store.
+        idle_after: Seconds without a new turn after which `Memory` ends a session; None never does.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,6 +57,8 @@ class Settings(BaseModel):
     user_name: str = "user"
     assistant_name: str = "assistant"
     answer_style: Literal["short", "sentence"] = "short"
+    idle_after: float | None = Field(default=None, gt=0)
+    verification: Verification = Field(default_factory=Verification)
     theta: Theta = Field(default_factory=Theta)
     switches: Switches = Field(default_factory=Switches)
 

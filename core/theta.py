@@ -80,6 +80,7 @@ class Switches(BaseModel):
     guidance: bool = Field(True, description="Meta-Thinker guides construction (off: MemMA/C)")
     iterative: bool = Field(True, description="refine evidence over rounds (off: one-shot, MemMA/R)")
     refresher: bool = Field(True, description="conflicts go to the Refresher (off: AMA without Refresher)")
+    verify: bool = Field(True, description="examine and repair memory at a session's end (off: MemMA/E)")
     granularity: Literal["all", "raw", "fact", "episode"] = Field("all", description="AMA single granularity")
     always_think: bool = Field(False, description="ask the Meta-Thinker also after a sufficient Pass (MemMA)")
     recall_refresh: bool = Field(

@@ -15,7 +15,7 @@ Usage = dict[str, RoleUsage]
 
 
 def add_usage(left: Usage | None, right: Usage | None) -> Usage:
-    """Sum of two counts by role; the reducer of every graph's `usage` key. Neither input is changed."""
+    """Sum of two counts by role. Neither input is changed."""
     total: Usage = {role: RoleUsage(**count) for role, count in (left or {}).items()}
     for role, count in (right or {}).items():
         seen = total.get(role, RoleUsage(calls=0, input_tokens=0, output_tokens=0))
@@ -25,3 +25,8 @@ def add_usage(left: Usage | None, right: Usage | None) -> Usage:
             output_tokens=seen["output_tokens"] + count["output_tokens"],
         )
     return total
+
+
+def count_usage(left: Usage | None, right: Usage | None) -> Usage:
+    """The reducer of every graph's `usage` key: nodes return what they used, None starts anew."""
+    return {} if right is None else add_usage(left, right)

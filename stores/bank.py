@@ -1,25 +1,22 @@
 """The bank: the one door to storage."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from memcycle.core.clock import World
 from memcycle.core.edit import Applied, Edit
 from memcycle.core.entry import Entry
-from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
 from memcycle.stores import applying, forgetting, portable, revising, staging, upkeep
 from memcycle.stores.applying import Prepared
-from memcycle.stores.ledger import conflicts, entries, meta, sessions
+from memcycle.stores.ledger import conflicts, meta, sessions
 from memcycle.stores.ledger import turns as turn_rows
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
-from memcycle.stores.reading import Reading
+from memcycle.stores.maintaining import Maintaining
 from memcycle.stores.views import Views
-from memcycle.stores.writer import Writer
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 LEDGER_FILE = "ledger.sqlite3"
 
 
-class Bank(Reading):
+class Bank(Maintaining):
     """Everything the graphs and the face read (see `Reading`) and write. Thread-safe and synchronous.
 
     Each write is one ledger transaction under the lock of its base scope; the vector index follows.
@@ -39,9 +36,8 @@ class Bank(Reading):
     """
 
     def __init__(self, settings: Settings, world: World, ledger: Ledger, views: Views | None) -> None:
-        super().__init__(settings, world, ledger)
+        super().__init__(settings, world, ledger, views)
         self.may_close: Callable[[], bool] = lambda: True
-        self._views = views
 
     @classmethod
     def open(
@@ -211,23 +207,6 @@ class Bank(Reading):
 
     # Sessions
 
-    def commit_session(self, scope: Scope) -> int:
-        """Makes the session's staged entries active, in one transaction, then brings the index up to date.
-
-        Returns:
-            How many entries became active. Idempotent.
-        """
-        vectors = self._for_writing().vectors
-        staging.session_of(scope)
-        with self.ledger.read() as conn:
-            bare = [one for one in entries.staged(conn, scope) if one.entry.embedder is None]
-        found = vectors.of_all_that_can([one.entry.text for one in bare])
-        missing = {one.row: found[one.entry.text] for one in bare if one.entry.text in found}
-        with self._write(scope) as writer:
-            activated = staging.commit(writer, scope, missing, vectors.id)
-        self._writable().catch_up()
-        return activated
-
     def queue_conflict(self, scope: Scope, a: str, b: str, why: str) -> None:
         """Leaves a pair of contradicting entries for the next write to settle."""
         with self._write(scope) as writer:
@@ -279,20 +258,6 @@ class Bank(Reading):
         return upkeep.check(
             self.ledger, self.settings, self._views.mirror if self._views else None, self.embedder_id
         )
-
-    def _writable(self) -> Views:
-        if self._views is None:
-            raise StoreError(f"the memory at {self.settings.home} is open for reading its ledger only")
-        return self._views
-
-    def _for_writing(self) -> Views:
-        return self._writable().for_writing()
-
-    @contextmanager
-    def _write(self, scope: Scope) -> Iterator[Writer]:
-        self._for_writing()
-        with self.ledger.write(scope) as conn:
-            yield Writer(conn, self.world)
 
 
 def _prepared(edit: Edit, found: Mapping[str, Vector], failed: Mapping[str, str]) -> Prepared:

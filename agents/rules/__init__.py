@@ -4,12 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from memcycle.agents.rules.answerer import answerer
+from memcycle.agents.rules.consolidator import consolidator
 from memcycle.agents.rules.constructor import constructor
 from memcycle.agents.rules.episodes import episode_trigger, episode_writer
+from memcycle.agents.rules.grader import grader
 from memcycle.agents.rules.judge import fact_judge, judge
 from memcycle.agents.rules.meta_thinker import answerability, guide
+from memcycle.agents.rules.prober import prober
 from memcycle.agents.rules.query_reasoner import query_reasoner
 from memcycle.agents.rules.refresher import refresher
+from memcycle.agents.rules.repairer import repairer
 from memcycle.agents.rules.retriever import retriever
 
 RULES: dict[str, Callable[[Any], Any]] = {
@@ -24,5 +28,9 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "answerability": answerability,
     "query_reasoner": query_reasoner,
     "answerer": answerer,
+    "prober": prober,
+    "grader": grader,
+    "repairer": repairer,
+    "consolidator": consolidator,
 }
 """Rules by role name; each maps the role's input model to its output model."""

@@ -1,0 +1,8 @@
+"""Repairer by rules."""
+
+from memcycle.agents.repairer import RepairerInput, RepairerOutput
+
+
+def repairer(value: RepairerInput) -> RepairerOutput:
+    """NOOP, yet."""
+    return RepairerOutput(op="NOOP")

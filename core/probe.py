@@ -1,0 +1,123 @@
+"""What a session's examination leaves behind: probes with their answers and repairs, and the report."""
+
+import json
+import uuid
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from memcycle.core.scope import Scope
+from memcycle.core.usage import Usage
+
+ProbeKind = Literal["single-hop", "cross-session", "temporal"]
+ProbeVerdict = Literal["passed", "failed", "ungraded"]
+Decision = Literal["INSERT", "MERGE", "SKIP", "NOOP", "REFUSED"]
+
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:memcycle:probe")
+
+
+class Tried(BaseModel):
+    """One attempt to answer a probe from memory.
+
+    Attributes:
+        answer: In words. evidence: ids of the entries it was looked for in, best first.
+        cited: Ids of those the answer rests on.
+        verdict: `ungraded` where the Answerer or the Grader failed; `why` says so.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    answer: str = ""
+    evidence: tuple[str, ...] = ()
+    cited: tuple[str, ...] = ()
+    verdict: ProbeVerdict = "ungraded"
+    why: str = ""
+
+
+class Repair(BaseModel):
+    """What was done about a failed probe.
+
+    Attributes:
+        cause: Whether the information was missing, or stored and only hard to find.
+        draft: The proposed fact as `FactDraft` data, None for NOOP. turn: id of the turn it rests on.
+        decision: INSERT, MERGE or SKIP of the Consolidator; NOOP of the Repairer; REFUSED by a guard.
+        entry: Id of the entry that holds it now, or held it until it was rolled back.
+        wrote: Whether it changed memory. rolled_back: whether that was taken back.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cause: Literal["missing", "hard to find", "unknown"] = "unknown"
+    draft: dict[str, Any] | None = None
+    turn: str | None = None
+    decision: Decision | None = None
+    entry: str | None = None
+    wrote: bool = False
+    rolled_back: bool = False
+    why: str = ""
+
+
+class Probe(BaseModel):
+    """A question a session's memory must answer, made from its turns (MemMA 3.4 and appendix G).
+
+    Attributes:
+        session, part: Which session, and which stretch of it (1, and one more each time it was reopened).
+        n: Its place among the probes of the part, from 1.
+        gold: The answer, a clause. turn: id of the turn that supports it.
+        memories: Ids of earlier entries it may rest on (cross-session).
+        before, after: Answers before and after repair; `after` is None where it was not asked again.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    session: str
+    part: int
+    n: int
+    kind: ProbeKind
+    question: str
+    gold: str
+    turn: str
+    memories: tuple[str, ...] = ()
+    before: Tried | None = None
+    after: Tried | None = None
+    repair: Repair | None = None
+
+    @property
+    def final(self) -> ProbeVerdict:
+        """Whether memory answers it as it stands now: a repair that was rolled back leaves it as before."""
+        rolled_back = self.repair is not None and self.repair.rolled_back
+        last = self.before if rolled_back or self.after is None else self.after
+        return last.verdict if last is not None else "ungraded"
+
+
+def probe_id(scope: Scope, part: int, n: int) -> str:
+    """The id of the n-th probe of a part of the scope's session, always: a retried write lands on it."""
+    content = [scope.user, scope.workspace, scope.session, part, n]
+    return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
+
+
+class SessionReport(BaseModel):
+    """What ending a session found and did, as counts.
+
+    Attributes:
+        passed_before, passed_after: Probes that memory answered before and after repair.
+        ungraded: Probes that could not be answered or graded, since a role failed.
+        repairs: Facts written for failed probes that stayed, merged ones included.
+        rolled_back: Facts written for failed probes and taken back.
+        merged: Entries united with another that says the same, by the Consolidator or in maintenance.
+        committed: Entries that became active.
+        usage: Model calls and tokens by role.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    probes: int = 0
+    passed_before: int = 0
+    passed_after: int = 0
+    ungraded: int = 0
+    repairs: int = 0
+    rolled_back: int = 0
+    merged: int = 0
+    committed: int = 0
+    usage: Usage = {}
