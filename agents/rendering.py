@@ -11,12 +11,16 @@ from datetime import datetime
 from typing import Any
 
 from memcycle.agents.answerer import AnswererInput
+from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
 from memcycle.agents.episodes import TriggerInput, WriterInput
+from memcycle.agents.grader import GradeItem, GraderInput
 from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
 from memcycle.agents.meta_thinker import AnswerabilityInput, GuideInput, GuideOutput
+from memcycle.agents.prober import ProberInput
 from memcycle.agents.query_reasoner import QueryReasonerInput
 from memcycle.agents.refresher import ConflictView, RefresherInput
+from memcycle.agents.repairer import RepairerInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.views import MemoryView, RoleInput, TurnView
 
@@ -24,7 +28,7 @@ NONE = "(none)"
 
 _MARKS = (
     "turns?|items?|window|memory|memories|queries|query|question|guidance|conflicts?|facts?|cites|near|now|"
-    "tried|gap|avoid|purpose|style|new|round|other|against|speaker|time_need"
+    "tried|gap|avoid|purpose|style|new|round|other|against|speaker|time_need|gold|answer|proposal"
 )
 _OURS = re.compile(rf"<(?=\s*/?\s*(?:{_MARKS})\b)", re.IGNORECASE)
 # Not strftime("%A"): its names follow the locale of the process.
@@ -125,6 +129,12 @@ def _fact(fact: NewFact) -> str:
     return _mark("fact", about, "\n".join([shown(fact.text), _turn(fact.turn, "cites"), *near]))
 
 
+def _graded(item: GradeItem) -> str:
+    parts = (("question", item.question), ("gold", item.gold), ("answer", item.answer))
+    inner = "\n".join(_mark(name, {}, shown(text)) for name, text in parts)
+    return _mark("item", {"n": str(item.n)}, f"\n{inner}\n")
+
+
 def _constructor(value: ConstructorInput) -> dict[str, str]:
     return {
         "turns": turns_text(value.turns),
@@ -217,6 +227,45 @@ def _answerer(value: AnswererInput) -> dict[str, str]:
     }
 
 
+def _prober(value: ProberInput) -> dict[str, str]:
+    return {
+        "turns": turns_text(value.turns),
+        "memories": memories_text(value.memories),
+        "count": str(value.count),
+        "now": moment(value.now),
+    }
+
+
+def _grader(value: GraderInput) -> dict[str, str]:
+    return {"items": "\n".join(_graded(item) for item in value.items) or NONE}
+
+
+def _repairer(value: RepairerInput) -> dict[str, str]:
+    return {
+        "question": shown(value.question),
+        "gold": shown(value.gold),
+        "answer": shown(value.answer),
+        "turns": turns_text(value.turns),
+        "source": str(value.source),
+        "memories": memories_text(value.memories),
+        "now": moment(value.now),
+    }
+
+
+def _consolidator(value: ConsolidatorInput) -> dict[str, str]:
+    about = {
+        "speaker": value.speaker,
+        "happened": moment(value.event_time) if value.event_time else None,
+        "precision": value.event_precision,
+    }
+    return {
+        "proposal": _mark("proposal", about, shown(value.text)),
+        "turn": turns_text([value.turn]),
+        "memories": memories_text(value.memories),
+        "now": moment(value.now),
+    }
+
+
 _RENDERERS: dict[str, Callable[[Any], dict[str, str]]] = {
     "constructor": _constructor,
     "episode_trigger": _episode_trigger,
@@ -229,4 +278,8 @@ _RENDERERS: dict[str, Callable[[Any], dict[str, str]]] = {
     "answerability": _answerability,
     "query_reasoner": _query_reasoner,
     "answerer": _answerer,
+    "prober": _prober,
+    "grader": _grader,
+    "repairer": _repairer,
+    "consolidator": _consolidator,
 }

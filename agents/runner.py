@@ -26,7 +26,7 @@ from memcycle.agents.reading import (
 from memcycle.agents.rendering import placeholder_values
 from memcycle.agents.replies import rejects_budget, rejects_rung, reply_in_error
 from memcycle.agents.schema import outline, strict_schema
-from memcycle.agents.views import RoleInput, RoleOutput
+from memcycle.agents.views import RoleInput, RoleOutput, TurnView
 from memcycle.core.errors import PromptError, RoleFailed
 from memcycle.prompts import PromptSet
 
@@ -284,7 +284,7 @@ def _excerpt(reply: BaseMessage) -> str:
 def _zone(value: RoleInput) -> Any:
     """The zone of the conversation: that of its turns, else of the present moment."""
     for name in ("turns", "items", "window"):
-        turns = getattr(value, name, None)
+        turns = [view for view in getattr(value, name, []) if isinstance(view, TurnView)]
         if turns:
             return turns[0].time.tzinfo
     now = getattr(value, "now", None)

@@ -22,6 +22,7 @@ class Tried(BaseModel):
     Attributes:
         answer: In words. evidence: ids of the entries it was looked for in, best first.
         cited: Ids of those the answer rests on.
+        abstained: Whether nothing was found, or the Answerer said that memory does not hold it.
         verdict: `ungraded` where the Answerer or the Grader failed; `why` says so.
     """
 
@@ -30,6 +31,7 @@ class Tried(BaseModel):
     answer: str = ""
     evidence: tuple[str, ...] = ()
     cited: tuple[str, ...] = ()
+    abstained: bool = False
     verdict: ProbeVerdict = "ungraded"
     why: str = ""
 
@@ -66,6 +68,7 @@ class Probe(BaseModel):
         gold: The answer, a clause. turn: id of the turn that supports it.
         memories: Ids of earlier entries it may rest on (cross-session).
         before, after: Answers before and after repair; `after` is None where it was not asked again.
+        as_before: Whether what `after` rested on was rolled back, so that it stands as before.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -82,12 +85,17 @@ class Probe(BaseModel):
     before: Tried | None = None
     after: Tried | None = None
     repair: Repair | None = None
+    as_before: bool = False
 
     @property
-    def final(self) -> ProbeVerdict:
-        """Whether memory answers it as it stands now: a repair that was rolled back leaves it as before."""
-        rolled_back = self.repair is not None and self.repair.rolled_back
-        last = self.before if rolled_back or self.after is None else self.after
+    def passed_before(self) -> bool:
+        """Whether memory answered it before repair."""
+        return self.before is not None and self.before.verdict == "passed"
+
+    @property
+    def verdict(self) -> ProbeVerdict:
+        """Whether memory answers it as it stands now."""
+        last = self.before if self.as_before or self.after is None else self.after
         return last.verdict if last is not None else "ungraded"
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from memcycle.core.entry import Granularity, Kind
 from memcycle.core.theta import Switches, Theta
 
 DEFAULT_HOME = Path(".memcycle")
@@ -29,6 +30,35 @@ class Verification(BaseModel):
     )
 
 
+class Retention(BaseModel):
+    """How long, or how many, entries of some kind are kept.
+
+    What is past a limit leaves recall at a session's end or by `memcycle maintain`; `undo` brings it back.
+
+    Attributes:
+        kind, granularity, user, workspace: Which entries; None is all.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Kind | None = None
+    granularity: Granularity | None = None
+    user: str | None = None
+    workspace: str | None = None
+    max_age_days: float | None = Field(
+        None, gt=0, le=100_000, description="days since one was last said before it expires"
+    )
+    max_entries: int | None = Field(
+        None, ge=0, description="of each user and workspace; the least important expire first"
+    )
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if self.max_age_days is None and self.max_entries is None:
+            raise ValueError("retention needs max_age_days, max_entries or both")
+        return self
+
+
 class Settings(BaseModel):
     """Plain data; an explicit argument always wins over the environment.
 
@@ -41,6 +71,7 @@ class Settings(BaseModel):
         shards: Collections the entries are spread over by a hash of the base scope.
         serving_batch: Upserts a batch while serving. bulk_batch: the same in bulk import.
         lock_timeout: Seconds to wait for another process before saying who holds the store.
+        retention: Limits on what is kept; none by default.
         idle_after: Seconds without a new turn after which `Memory` ends a session; None never does.
     """
 
@@ -59,6 +90,7 @@ class Settings(BaseModel):
     answer_style: Literal["short", "sentence"] = "short"
     idle_after: float | None = Field(default=None, gt=0)
     verification: Verification = Field(default_factory=Verification)
+    retention: tuple[Retention, ...] = ()
     theta: Theta = Field(default_factory=Theta)
     switches: Switches = Field(default_factory=Switches)
 

@@ -66,6 +66,9 @@ class Theta(BaseModel):
     duplicate: float = Field(
         0.92, ge=0, le=1, description="cosine above which two facts are compared by a role"
     )
+    near_duplicate: float = Field(
+        0.8, gt=0, le=1, description="share of their words from which two facts are one (Jaccard)"
+    )
     saturation_turns: int = Field(20, ge=2, le=500, description="an episode closes at this many turns")
     saturation_tokens: int = Field(2000, ge=50, le=100_000, description="or at this many tokens")
     routing: Routing = Field(default_factory=Routing)

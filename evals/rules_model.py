@@ -6,8 +6,10 @@ text that is parsed and validated. It offers neither structured output nor tools
 stands in the prompt and is counted.
 """
 
+from contextvars import ContextVar
 from dataclasses import fields
-from time import perf_counter
+from threading import Lock
+from time import thread_time
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -24,25 +26,26 @@ from memcycle.agents.runner import ModelRole
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.prompts import PromptSet
 
+_ASKED: ContextVar[tuple[str, Any]] = ContextVar("asked")
+"""The role asked now and the input its prompt was made from: each thread and each task has its own."""
+
 
 class RulesModel(BaseChatModel):
-    """Replies with the rules' output to what was put to it last, as JSON. For one thread.
+    """Replies with the rules' output to what it is asked for, as JSON; several may ask at the same time.
 
     Tokens are counted approximately, see `approx_tokens`.
     """
 
-    _role: str = PrivateAttr("")
-    _value: Any = PrivateAttr(None)
     _seconds: float = PrivateAttr(0.0)
+    _counting: Lock = PrivateAttr(default_factory=Lock)
 
     @property
     def seconds(self) -> float:
-        """Time spent on replies so far: a served model's, not memcycle's own."""
-        return self._seconds
+        """Processor time spent on replies so far: a served model's work, not memcycle's own.
 
-    def put(self, role: str, value: Any) -> None:
-        """What the next prompt is made from."""
-        self._role, self._value = role, value
+        Threads share the interpreter, so replies made side by side take the sum of their times.
+        """
+        return self._seconds
 
     @property
     def _llm_type(self) -> str:
@@ -55,22 +58,33 @@ class RulesModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **_: Any,
     ) -> ChatResult:
-        started = perf_counter()
-        reply = RULES[self._role](self._value).model_dump_json()
+        started = thread_time()
+        role, value = _ASKED.get()
+        reply = RULES[role](value).model_dump_json()
         read, written = sum(approx_tokens(message.text) for message in messages), approx_tokens(reply)
         usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
         message = AIMessage(reply, usage_metadata=usage)
-        self._seconds += perf_counter() - started
+        with self._counting:
+            self._seconds += thread_time() - started
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 class _Asked(ModelRole[Any, Any]):
-    """A role on a `RulesModel`."""
+    """A role on a `RulesModel`, which is told what is asked."""
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:  # noqa: A002
-        assert isinstance(self.model, RulesModel)  # noqa: S101 - `roles_on` made it so
-        self.model.put(self.role, input)
-        return super().invoke(input, config, **more)
+        token = _ASKED.set((self.role, input))
+        try:
+            return super().invoke(input, config, **more)
+        finally:
+            _ASKED.reset(token)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:  # noqa: A002
+        token = _ASKED.set((self.role, input))
+        try:
+            return await super().ainvoke(input, config, **more)
+        finally:
+            _ASKED.reset(token)
 
 
 def roles_on(model: RulesModel) -> Roles:

@@ -1,4 +1,4 @@
-"""What memcycle costs: model calls and tokens by role, and its own time a turn and a question.
+"""What memcycle costs: model calls and tokens by role, and its own time a turn, a session and a question.
 
     python -m memcycle.evals.speed --data locomo10.json --conversation conv-26
 
@@ -7,6 +7,9 @@ over the sample's, through the recall graph; only their text is given. Twice: wi
 model (see `memcycle.evals.rules_model`) behind the real runner, prompts and parser. The time the model needs
 for its replies is taken off, so that what remains is memcycle's own. Tokens are approximate. The first
 question is asked once before it is measured: loading is not counted.
+
+A session's end is all that `end_session` does: its last turns become an episode, its memory is examined and
+repaired (with the shipped number of probes), kept in order and committed.
 """
 
 import json
@@ -72,12 +75,6 @@ def measure(sample: Sample, roles: Roles, busy: Callable[[], float], chunk: int,
         asked: Questions at most, at least 1.
     """
     steps: list[Step] = []
-
-    def timed(unit: Unit, run: Callable[[], Added | Ended | Answer], turns: int = 0) -> None:
-        started = perf_counter() - busy()
-        usage = run().usage
-        steps.append(Step(unit, turns, perf_counter() - busy() - started, usage))
-
     with (
         tempfile.TemporaryDirectory() as home,
         Memory.open(home, user=sample.id, roles=roles) as memory,
@@ -86,14 +83,22 @@ def measure(sample: Sample, roles: Roles, busy: Callable[[], float], chunk: int,
         for session in track(sessions, "remembering", console=Console(stderr=True), transient=True):
             for start in range(0, len(session.turns), chunk):
                 turns = list(session.turns[start : start + chunk])
-                timed("chunk", partial(memory.add, turns), len(turns))
-            timed("session's end", partial(memory.end_session, session.name))
+                steps.append(timed("chunk", partial(memory.add, turns), busy, len(turns)))
+            steps.append(timed("session's end", partial(memory.end_session, session.name), busy))
         questions = _spread([question.question for question in sample.questions], asked)
         for question in questions[:1]:
             memory.ask(question)
-        for question in questions:
-            timed("question", partial(memory.ask, question))
+        steps.extend(timed("question", partial(memory.ask, question), busy) for question in questions)
     return steps
+
+
+def timed(
+    unit: Unit, run: Callable[[], Added | Ended | Answer], busy: Callable[[], float], turns: int = 0
+) -> Step:
+    """One step, run and measured; `busy` as in `measure`."""
+    started = perf_counter() - busy()
+    usage = run().usage
+    return Step(unit, turns, perf_counter() - busy() - started, usage)
 
 
 def _spread(questions: Sequence[str], wanted: int) -> Sequence[str]:

@@ -27,6 +27,7 @@ from memcycle.graph.evidence import (
     turn_views,
     unite,
 )
+from memcycle.graph.mentions import mention
 from memcycle.graph.node import Step
 from memcycle.graph.present import answer, evidence, evidence_item, shown_views
 from memcycle.graph.refresh import propose
@@ -55,7 +56,7 @@ class Asking:
             "tried": [],
             "refinements": 0,
             "warnings": [],
-            "usage": {},
+            "usage": None,
         }
 
     def _item(self, state: RecallState) -> TurnView:
@@ -69,7 +70,10 @@ class Asking:
         return turn_views(self.env.bank().session_turns(scope, last=size), first=2) if size else []
 
     def plan(self, state: RecallState, config: RunnableConfig) -> Step:
-        """The Retriever rewrites the question so that it stands alone, and routes it by intent."""
+        """The Retriever rewrites the question so that it stands alone, and routes it by intent.
+
+        The names it names are noted: what holds them counts for more from the next maintenance on.
+        """
         scope, theta, items = self.env.scope(config), self.env.settings.theta, [self._item(state)]
         k = run_context().k or theta.k
         value = RetrieverInput(purpose="recall", items=items, window=self._window(scope), now=self.env.now())
@@ -79,6 +83,8 @@ class Asking:
             plans, warnings = as_is(items, k), [*state["warnings"], str(failed)]
         else:
             plans, warnings = read_plans(output, items, k), state["warnings"]
+        known = [turn.speaker for turn in value.window] + [plan["speaker"] or "" for plan in plans]
+        mention(self.env, scope, state["question"], known)
         return {"plans": plans, "tried": [plan["query"] for plan in plans], "warnings": warnings}
 
     def search(self, state: RecallState, config: RunnableConfig) -> dict[str, Any]:

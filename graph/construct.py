@@ -62,7 +62,7 @@ class Construction:
             "close_at": None,
             "guidance": {},
             "warnings": [],
-            "usage": {},
+            "usage": None,
             "result": Result(
                 turns=[turn.id for turn in chunk],
                 facts=[],

@@ -7,12 +7,12 @@ from memcycle.agents.constructor import FactDraft
 from memcycle.core.edit import Edit, Rejected
 from memcycle.core.entry import Entry, same_text
 from memcycle.core.errors import EmbeddingFailed
+from memcycle.core.language.readings import another_occasion
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import Env
 from memcycle.graph.guards import (
-    another_occasion,
     best_source,
     plainly_said,
     relative_reading,

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from memcycle.agents.rules.grounding import NEGATION
-from memcycle.core.entry import Precision
 from memcycle.core.language.dates import Reading, read_dates
 from memcycle.core.language.questions import is_question
-from memcycle.core.language.readings import end_of
 from memcycle.core.language.sentences import split_sentences
 from memcycle.core.language.tokens import content_stems, stems
 from memcycle.core.turn import Turn
@@ -35,7 +33,8 @@ _SPACE = re.compile(r"\s+")
 
 
 def _folded(text: str) -> str:
-    return _SPACE.sub(" ", text.casefold().replace("’", "'")).strip()
+    # Prompts show "<" of our own marks as "&lt;": a model quotes what it was shown.
+    return _SPACE.sub(" ", text.casefold().replace("’", "'").replace("&lt;", "<")).strip()
 
 
 def stands_in(span: str, text: str) -> bool:
@@ -84,12 +83,3 @@ def relative_reading(text: str, said: datetime) -> Reading | None:
     """The one time in a text that depends on the day it was said ("yesterday"), None without or with more."""
     now, later = read_dates(text, said), read_dates(text, said + _FAR)
     return now[0] if len(now) == 1 and len(later) == 1 and now[0].start != later[0].start else None
-
-
-def another_occasion(
-    time: datetime | None, precision: Precision | None, other: datetime | None, others: Precision | None
-) -> bool:
-    """Whether the periods that two event times stand for have nothing in common."""
-    if time is None or other is None:
-        return False
-    return max(time, other) >= min(end_of(time, precision or "day"), end_of(other, others or "day"))

@@ -17,7 +17,7 @@ from langchain_core.runnables.config import patch_config
 
 from memcycle.agents.runner import PROMPTS
 from memcycle.core.errors import RoleFailed
-from memcycle.core.usage import RoleUsage, Usage, add_usage
+from memcycle.core.usage import RoleUsage, Usage
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,10 @@ def _config(call: Call, config: RunnableConfig, usage: Usage) -> RunnableConfig:
     return child
 
 
-def _finish(state: Any, update: dict[str, Any] | None, usage: Usage) -> dict[str, Any]:
-    """The partial state with the run's usage so far: these graphs run one node at a time, so no reducer
-    is needed, and a node that starts a run resets the count by returning its own."""
+def _finish(update: dict[str, Any] | None, usage: Usage) -> dict[str, Any]:
+    """The partial state with what this node used; the reducer of `usage` sums."""
     counted: Usage = {role: count for role, count in usage.items() if count["calls"]}
-    if not counted or "usage" in (update or {}):
-        return update or {}
-    return {**(update or {}), "usage": add_usage(state.get("usage"), counted)}
+    return {**(update or {}), "usage": counted} if counted else update or {}
 
 
 def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
@@ -101,7 +98,7 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
         usage: Usage = {}
         step: Step | dict[str, Any] = start(state, config)
         if not isinstance(step, Generator):
-            return _finish(state, step, usage)
+            return _finish(step, usage)
         done, asked = _advance(step, None, None)
         while not done:
             try:
@@ -109,13 +106,13 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
             except Exception as raised:  # noqa: BLE001 - handed to the body, which knows what to do
                 reply, error = None, raised
             done, asked = _advance(step, reply, error)
-        return _finish(state, asked, usage)
+        return _finish(asked, usage)
 
     async def arun(state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
         step: Step | dict[str, Any] = await asyncio.to_thread(start, state, config)
         if not isinstance(step, Generator):
-            return _finish(state, step, usage)
+            return _finish(step, usage)
         done, asked = await asyncio.to_thread(_advance, step, None, None)
         while not done:
             try:
@@ -123,7 +120,7 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
             except Exception as raised:  # noqa: BLE001 - handed to the body, which knows what to do
                 reply, error = None, raised
             done, asked = await asyncio.to_thread(_advance, step, reply, error)
-        return _finish(state, asked, usage)
+        return _finish(asked, usage)
 
     return RunnableLambda(run, afunc=arun, name=name)
 

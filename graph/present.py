@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from memcycle.agents.views import MemoryView
+from memcycle.core.departure import departure
 from memcycle.core.entry import Entry
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.scope import Scope
@@ -52,12 +53,27 @@ def shown_views(shown: Sequence[Shown]) -> list[MemoryView]:
 
 def _outdated(env: Env, scope: Scope, entries: Sequence[Entry], state: RecallState) -> set[str]:
     """Ids of entries a newer one contradicts: settled in this recall, or the turns and episodes that say what
-    a superseded or deleted fact said."""
+    a contradicted or deleted fact said."""
     sources = {turn for entry in entries if entry.granularity != "fact" for turn in entry.turns}
     gone = env.bank().by_turns(scope, sources, "fact", statuses=("superseded", "forgotten"))
-    turns = {turn for fact in gone for turn in fact.turns}
+    turns = {turn for fact in _contradicted(env, scope, gone) for turn in fact.turns}
     old = {entry.id for entry in entries if entry.granularity != "fact" and turns & set(entry.turns)}
     return old | _of_edited_turns(env, scope, entries) | set(state.get("outdated") or [])
+
+
+def _contradicted(env: Env, scope: Scope, gone: Sequence[Entry]) -> list[Entry]:
+    """Those of the facts that left recall whose words do not hold any more.
+
+    Not one that left for another reason, nor one that a role merged into a statement which rests on all of
+    its turns, and so says what it said.
+    """
+    corrected = [fact for fact in gone if departure(fact) == "corrected"]
+    replaced = [fact for fact in gone if departure(fact) is None]
+    heirs = env.bank().get(scope, [fact.superseded_by for fact in replaced if fact.superseded_by])
+    carried = {heir.id: set(heir.turns) for heir in heirs if not is_correction(heir)}
+    return corrected + [
+        fact for fact in replaced if not set(fact.turns) <= carried.get(fact.superseded_by or "", set())
+    ]
 
 
 def _of_edited_turns(env: Env, scope: Scope, entries: Sequence[Entry]) -> set[str]:

@@ -2,8 +2,17 @@
 
 from typing import Literal
 
+from langgraph.types import Send
+
 from memcycle.core.theta import Switches, Theta
-from memcycle.graph.states import EvidenceState, MemoryState, RecallState, RememberState, SessionState
+from memcycle.graph.states import (
+    EvidenceState,
+    MemoryState,
+    ProbeState,
+    RecallState,
+    RememberState,
+    SessionState,
+)
 
 Action = Literal["Retry", "Refresh", "Pass"]
 
@@ -60,9 +69,46 @@ def after_reason(state: RecallState) -> Literal["new query", "nothing left"]:
     return "new query" if state.get("plans") else "nothing left"
 
 
-def after_waiting(state: SessionState) -> Literal["turns wait", "none wait"]:
+def after_waiting(state: SessionState) -> Literal["turns wait", "none wait", "nothing new"]:
     """Turns of a failed or broken-off run are remembered before their session ends."""
-    return "turns wait" if state.get("waiting") else "none wait"
+    if not state["open"]:
+        return "nothing new"
+    return "turns wait" if state["waiting"] else "none wait"
+
+
+def after_episode(state: SessionState, switches: Switches) -> Literal["to be examined", "as it is"]:
+    """The examination can be switched off (MemMA/E), or left out of one run."""
+    return "to be examined" if switches.verify and state.get("verify") is not False else "as it is"
+
+
+def after_probe(state: SessionState) -> Literal["probes", "no probes"]:
+    """Without probes, since the Prober failed or found nothing to ask, there is nothing to examine."""
+    return "probes" if state["probes"] else "no probes"
+
+
+def after_look_up(state: SessionState) -> list[Send] | Literal["nothing to ask again"]:
+    """Every probe to ask is answered by itself, side by side with the others."""
+    asked = [_sent("examine", state, name) for name in state["asked"]]
+    return asked or "nothing to ask again"
+
+
+def after_grade(state: SessionState) -> list[Send] | Literal["all answered", "asked again"]:
+    """Every failed probe is repaired by itself, once; the second round only weighs what repairs did."""
+    if state["round"]:
+        return "asked again"
+    return [_sent("repair", state, name) for name in state["failed"]] or "all answered"
+
+
+def after_consolidate(state: SessionState) -> Literal["proposal", "repaired", "nothing repaired"]:
+    """One proposal after another; then the probes are asked again where memory changed."""
+    if state["proposal"]:
+        return "proposal"
+    return "repaired" if state["written"] else "nothing repaired"
+
+
+def _sent(node: str, state: SessionState, name: str) -> Send:
+    found = state["found"].get(name, [])
+    return Send(node, ProbeState(probe=name, found=found, round=state["round"], part=state["part"]))
 
 
 def after_remember(state: MemoryState) -> Literal["session ends", "session goes on"]:

@@ -1,10 +1,12 @@
-"""session: what happens when a session ends.
+"""session: what happens when a session ends (MemMA 3.4).
 
-Turns that a failed or broken-off run left waiting are remembered, the last episode is written, then all
-of it is committed.
+Turns that a failed or broken-off run left waiting are remembered and the last episode is written. Then memory
+is examined: probes are made from the session's turns, answered from memory and graded; what failed is mended
+and asked again; what did not help is rolled back. Last, memory is kept in order and all of it is committed.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
@@ -13,15 +15,25 @@ from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
 from memcycle.core.edit import Edit
+from memcycle.core.probe import Probe, SessionReport
 from memcycle.core.settings import Settings
 from memcycle.graph.construct import added
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
+from memcycle.graph.maintenance import maintain
 from memcycle.graph.node import Step, nested, node
 from memcycle.graph.remember import remember_graph
-from memcycle.graph.routes import after_waiting
+from memcycle.graph.repair import Repairing
+from memcycle.graph.routes import (
+    after_consolidate,
+    after_episode,
+    after_grade,
+    after_look_up,
+    after_probe,
+    after_waiting,
+)
 from memcycle.graph.segments import writer_calls, written
-from memcycle.graph.states import SessionInput, SessionOutput, SessionState
+from memcycle.graph.states import ProbeState, SessionInput, SessionOutput, SessionState
 
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
@@ -30,27 +42,54 @@ SHORTEST_EPISODE = 2
 """Turns of the shortest episode: a single turn is its own summary."""
 
 
-class _Session:
+SKIPPED = "its examination was skipped on request"
+
+
+class _Session(Repairing):
     """The nodes of session, over one environment."""
 
-    def __init__(self, env: Env) -> None:
-        self.env = env
-
-    def find_waiting(self, _: SessionState, config: RunnableConfig) -> dict[str, Any]:
-        """Whether turns wait; starts a run's counts anew."""
-        waiting = [turn.id for turn in self.env.bank().unprocessed(self.env.scope(config))]
-        return {"waiting": waiting, "episodes": [], "result": {}, "warnings": [], "usage": {}}
+    def find_waiting(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
+        """Whether there is anything to end, and turns wait; starts a run's counts anew."""
+        scope, bank = self.env.scope(config), self.env.bank()
+        info = next(iter(bank.sessions(scope)), None)
+        waiting = [turn.id for turn in bank.unprocessed(scope)]
+        done = info is not None and info.status.startswith("committed") and not info.staged and not waiting
+        fresh: dict[str, Any] = {
+            "open": info is not None and (not done or state.get("verify") is True),
+            "waiting": waiting,
+            "episodes": [],
+            "probes": [],
+            "asked": [],
+            "found": {},
+            "round": 0,
+            "failed": [],
+            "proposal": None,
+            "edit": None,
+            "decision": None,
+            "written": [],
+            "maintained": {},
+            "unverified": SKIPPED if state.get("verify") is False else "",
+            "warnings": None,
+            "usage": None,
+        }
+        if not fresh["open"]:
+            status = info.status if info is not None else "committed"
+            ended = {"session": scope.session, "status": status, "reason": info.reason if info else ""}
+            counts = SessionReport().model_dump(exclude={"usage"})
+            return {**fresh, "verify": None, "result": {**ended, **counts, "episodes": [], "warnings": []}}
+        part = bank.begin_verification(scope)
+        return {**fresh, "part": part.number, "until": part.until, "result": {}}
 
     def close_episode(self, state: SessionState, config: RunnableConfig) -> Step:
         """The Episode writer summarises what is left of the session."""
         scope = self.env.scope(config)
-        segment = self.env.bank().open_segment(scope)
+        segment = [turn for turn in self.env.bank().open_segment(scope) if turn.position <= state["until"]]
         end = segment[-1].position if segment else None
         if len(segment) < SHORTEST_EPISODE:
             return {"episodes": [], "close_at": end}
         replies = yield writer_calls(self.env, [segment])
         entries, warnings = written([segment], replies, self.env.made("episode_writer", scope))
-        return {"episodes": entries, "close_at": end, "warnings": [*state["warnings"], *warnings]}
+        return {"episodes": entries, "close_at": end, "warnings": warnings}
 
     def apply_episode(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Writes it, staged."""
@@ -59,12 +98,46 @@ class _Session:
             for entry in state["episodes"]
         ]
         applied = self.env.bank().apply(self.env.scope(config), edits, close_segment_at=state["close_at"])
-        return {"episodes": [], "result": {"episodes": added(applied, edits), "warnings": state["warnings"]}}
+        return {"episodes": [], "result": {"episodes": added(applied, edits)}}
+
+    def maintain(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
+        """Keeps memory in order: near duplicates of the session's facts, reinforcement, retention."""
+        scope = self.env.scope(config)
+        turns = [turn.id for turn in self.env.bank().part_turns(scope, state["until"])]
+        done = maintain(self.env, scope, turns)
+        counts = {name: value for name, value in done._asdict().items() if name != "warnings"}
+        return {"maintained": counts, "warnings": done.warnings}
 
     def commit(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Staged becomes active: one ledger transaction, then the index."""
-        committed = self.env.bank().commit_session(self.env.scope(config))
-        return {"result": {**state["result"], "committed": committed}}
+        scope, bank = self.env.scope(config), self.env.bank()
+        found = report(self.probes(state, config), state)
+        committed = bank.commit_session(
+            scope, until=state["until"], unverified=state["unverified"], report=found
+        )
+        # Gone only where the user was forgotten meanwhile: then there is nothing to tell of it.
+        info = next(iter(bank.sessions(scope)), None)
+        counts = found.model_copy(update={"committed": committed}).model_dump(exclude={"usage"})
+        status = info.status if info else "committed"
+        ended = {"session": scope.session, "status": status, "reason": info.reason if info else ""}
+        told = {"episodes": state["result"]["episodes"], "warnings": state["warnings"]}
+        return {"verify": None, "result": {**ended, **counts, **told}}
+
+
+def report(probes: list[Probe], state: SessionState) -> SessionReport:
+    """The run in counts."""
+    repairs = [probe.repair for probe in probes if probe.repair is not None and probe.repair.wrote]
+    kept = [repair for repair in repairs if not repair.rolled_back]
+    return SessionReport(
+        probes=len(probes),
+        passed_before=sum(probe.passed_before for probe in probes),
+        passed_after=sum(probe.verdict == "passed" for probe in probes),
+        ungraded=sum(probe.verdict == "ungraded" for probe in probes),
+        repairs=len(kept),
+        rolled_back=len(repairs) - len(kept),
+        merged=sum(repair.decision == "MERGE" for repair in kept) + state["maintained"].get("merged", 0),
+        usage=state.get("usage") or {},
+    )
 
 
 def build_session(
@@ -95,21 +168,55 @@ def _remembered(output: dict[str, Any]) -> dict[str, Any]:
     return {"warnings": output["result"]["warnings"], "usage": output.get("usage") or {}}
 
 
+_NODES = (
+    "find_waiting", "close_episode", "apply_episode", "probe", "look_up", "grade", "consolidate",
+    "write_repair", "roll_back", "maintain", "commit",
+)  # fmt: skip
+_SIDE_BY_SIDE = ("examine", "repair")
+
+
 def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
     """The session graph over an environment."""
     nodes = _Session(env)
     builder = StateGraph(
         SessionState, context_schema=Context, input_schema=SessionInput, output_schema=SessionOutput
     )
-    for name in ("find_waiting", "close_episode", "apply_episode", "commit"):
+    for name in _NODES:
         builder.add_node(name, node(name, getattr(nodes, name)))
+    for name in _SIDE_BY_SIDE:
+        builder.add_node(name, node(name, getattr(nodes, name)), input_schema=ProbeState)
     builder.add_node("catch_up", nested(_waiting, remember_graph(env), _remembered))
     builder.add_edge(START, "find_waiting")
     builder.add_conditional_edges(
-        "find_waiting", after_waiting, {"turns wait": "catch_up", "none wait": "close_episode"}
+        "find_waiting",
+        after_waiting,
+        {"turns wait": "catch_up", "none wait": "close_episode", "nothing new": END},
     )
     builder.add_edge("catch_up", "close_episode")
     builder.add_edge("close_episode", "apply_episode")
-    builder.add_edge("apply_episode", "commit")
+    builder.add_conditional_edges(
+        "apply_episode",
+        partial(after_episode, switches=env.settings.switches),
+        {"to be examined": "probe", "as it is": "maintain"},
+    )
+    builder.add_conditional_edges("probe", after_probe, {"probes": "look_up", "no probes": "maintain"})
+    builder.add_conditional_edges(
+        "look_up", after_look_up, {"each probe": "examine", "nothing to ask again": "roll_back"}
+    )
+    builder.add_edge("examine", "grade")
+    builder.add_conditional_edges(
+        "grade",
+        after_grade,
+        {"each failed probe": "repair", "all answered": "maintain", "asked again": "roll_back"},
+    )
+    builder.add_edge("repair", "consolidate")
+    builder.add_conditional_edges(
+        "consolidate",
+        after_consolidate,
+        {"proposal": "write_repair", "repaired": "look_up", "nothing repaired": "maintain"},
+    )
+    builder.add_edge("write_repair", "consolidate")
+    builder.add_edge("roll_back", "maintain")
+    builder.add_edge("maintain", "commit")
     builder.add_edge("commit", END)
-    return builder.compile(name="session")
+    return builder.compile(name="session").with_config(max_concurrency=env.settings.verification.at_once)

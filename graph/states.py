@@ -6,7 +6,15 @@ from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
-from memcycle.core.usage import Usage
+from memcycle.core.usage import Usage, count_usage
+
+Counted = Annotated[Usage, count_usage]
+"""What a run used so far: each node adds its own, a run's first node starts anew with None."""
+
+
+def collect(left: list[str] | None, right: list[str] | None) -> list[str]:
+    """Reducer of lists that nodes run side by side add to; None starts anew."""
+    return [] if right is None else [*(left or []), *right]
 
 
 class Planned(TypedDict):
@@ -65,7 +73,7 @@ class EvidenceState(TypedDict, total=False):
     verdict: Verdict
     edits: list[dict[str, Any]]
     warnings: list[str]
-    usage: Usage
+    usage: Counted
 
 
 class Result(TypedDict):
@@ -130,19 +138,59 @@ class RecallOutput(TypedDict):
     usage: Usage
 
 
-class SessionInput(TypedDict):
-    """Nothing: the context names the session that ends."""
+class SessionInput(TypedDict, total=False):
+    """The context names the session that ends.
+
+    `verify` True examines it again although it is committed; False commits it at once, unverified; left
+    out, what is new of it is examined and committed.
+    """
+
+    verify: bool | None
 
 
-class SessionState(TypedDict, total=False):
-    """State of the session graph. `waiting` holds ids of turns not yet remembered."""
+class SessionState(SessionInput, total=False):
+    """State of the session graph; probes, answers and repairs stand in the ledger.
 
+    Attributes:
+        open: Whether there is anything to end. waiting: ids of turns not yet remembered.
+        until: The last place that this run ends; what is said later waits for the next.
+        part: Which stretch of the session this is, from 1.
+        probes: Ids of the probes. asked: those to ask next, found: by id the entries that hold their
+            answer, round: 0 before repair, 1 after it. failed: ids of those that memory did not answer.
+        proposal: Id of the probe whose repair is decided, with the decision and the edit to be written.
+        written: Ids of entries that repairs wrote. maintained: counts of what maintenance did.
+        unverified: Why the session could not be verified, empty if it could.
+    """
+
+    open: bool
     waiting: list[str]
+    until: int
+    part: int
     episodes: list[dict[str, Any]]
     close_at: int | None
+    probes: list[str]
+    asked: list[str]
+    found: dict[str, list[str]]
+    round: int
+    failed: list[str]
+    proposal: str | None
+    edit: dict[str, Any] | None
+    decision: dict[str, Any] | None
+    written: list[str]
+    maintained: dict[str, int]
+    unverified: str
     result: dict[str, Any]
-    warnings: list[str]
-    usage: Usage
+    warnings: Annotated[list[str], collect]
+    usage: Counted
+
+
+class ProbeState(TypedDict):
+    """What one of several nodes run side by side is sent: a probe by id, and the run it belongs to."""
+
+    probe: str
+    found: list[str]
+    round: int
+    part: int
 
 
 class SessionOutput(TypedDict):

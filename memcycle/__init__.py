@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memcycle.agents.roles import Roles
+    from memcycle.checkpoints import checkpointer
     from memcycle.core.errors import MemcycleError
     from memcycle.core.scope import Scope
     from memcycle.core.settings import Settings
@@ -31,6 +32,7 @@ __all__ = [
     "build_recall",
     "build_remember",
     "build_session",
+    "checkpointer",
 ]
 
 _HOMES = {
@@ -45,6 +47,7 @@ _HOMES = {
     "build_recall": "memcycle.graph.recall",
     "build_remember": "memcycle.graph.remember",
     "build_session": "memcycle.graph.session",
+    "checkpointer": "memcycle.checkpoints",
 }
 
 

@@ -12,7 +12,7 @@ from memcycle.core.scope import Scope
 from memcycle.graph.context import Context
 from memcycle.memory import Memory
 from memcycle.narrate import narrate
-from memcycle.results import Answer
+from memcycle.results import Answer, SessionDetail
 
 USER = "demo"
 
@@ -28,6 +28,8 @@ QUESTIONS = (
     "What car does Ines drive?",
 )
 """Among them a contradicted fact, relative dates, a list, and one that memory holds no answer to."""
+
+_EXAMINED = ("probes", "passed_before", "passed_after", "ungraded", "repairs", "rolled_back", "merged")
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,11 @@ def _steps(memory: Memory, graph: str, value: dict[str, Any], context: Context, 
     return output
 
 
+def examined(memory: Memory) -> list[SessionDetail]:
+    """The sessions, each with what it was examined with when it ended."""
+    return [memory.session(one.session, user=USER) for one in memory.sessions(user=USER)]
+
+
 def summary(memory: Memory, answers: list[Answer]) -> dict[str, Any]:
     """What is stored now and what was answered, as `memcycle demo --json` prints it."""
     scope = memory.scope(USER)
@@ -91,6 +98,9 @@ def summary(memory: Memory, answers: list[Answer]) -> dict[str, Any]:
         "facts": stored.get("fact", 0),
         "episodes": stored.get("episode", 0),
         "refreshed": superseded.get("fact", 0),
+        "examined": {
+            name: sum(getattr(one, name) for one in memory.sessions(user=USER)) for name in _EXAMINED
+        },
         "questions": [
             {
                 "question": answer.question,

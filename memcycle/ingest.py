@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from memcycle.core.conversation import Conversation, Session
+from memcycle.core.conversation import Conversation
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
@@ -14,6 +14,8 @@ from memcycle.results import Ingested
 
 CHUNK_TURNS = 20
 """Turns a chunk: the window at which an episode saturates, so that a model reads a whole window a call."""
+
+_ENDED = ("committed", "committed_unverified")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ def ingest(
     user: str | None = None,
     workspace: str | None = None,
     chunk_turns: int = CHUNK_TURNS,
+    verify: bool | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Ingested:
     """Remembers a conversation, session after session; each session ends with its last turn.
@@ -52,6 +55,7 @@ def ingest(
         conversation: What was said.
         user: Whose memory. workspace: a second wall inside it.
         chunk_turns: Turns handled in one go, at least 1.
+        verify: False commits each session unverified, instead of examining it.
         on_progress: Told after each chunk, when all of it is stored for good.
 
     Raises:
@@ -67,7 +71,7 @@ def ingest(
             new = _add(memory, within, chunk, result)
             done += len(chunk)
             on_progress(Progress(chunk[0].id, chunk[-1].id, done, total, new))
-        _end(memory, within, session, result)
+        _end(memory, within, result, verify=verify)
     return result.model_copy(update={"seconds": round(perf_counter() - started, 3)})
 
 
@@ -94,11 +98,19 @@ def _add(memory: Memory, scope: Scope, chunk: Sequence[Turn], result: Ingested) 
     return True
 
 
-def _end(memory: Memory, scope: Scope, session: Session, result: Ingested) -> None:
-    status = {info.session: info.status for info in memory.bank.sessions(scope.base)}
-    if status.get(session.name, "committed") == "committed":
+def _end(memory: Memory, scope: Scope, result: Ingested, *, verify: bool | None) -> None:
+    """Ends the session unless it has ended; one whose end was broken off is ended again."""
+    if all(info.status in _ENDED for info in memory.bank.sessions(scope)):
         return
-    ended = memory.end_session(session.name, user=scope.user, workspace=scope.workspace)
+    ended = memory.end_session(scope.session, user=scope.user, workspace=scope.workspace, verify=verify)
     result.sessions += 1
     result.episodes += len(ended.episodes)
+    result.probes += ended.probes
+    result.passed_before += ended.passed_before
+    result.passed_after += ended.passed_after
+    result.ungraded += ended.ungraded
+    result.repairs += ended.repairs
+    result.rolled_back += ended.rolled_back
+    result.merged += ended.merged
+    result.unverified += [ended.session] if ended.status == "committed_unverified" else []
     result.usage = add_usage(result.usage, ended.usage)

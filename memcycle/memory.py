@@ -1,24 +1,21 @@
 """`Memory`: the whole of memcycle behind one object, for scripts, notebooks and services."""
 
 import asyncio
-import functools
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import ValidationError
-
 from memcycle.core.clock import World
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
-from memcycle.core.timestamps import read_time
 from memcycle.core.turn import Turn
-from memcycle.graph.context import MAIN_SESSION, Context
-from memcycle.results import Added, Answer, Ended
+from memcycle.ending import Ending
+from memcycle.graph.context import MAIN_SESSION
+from memcycle.opening import roles_of
+from memcycle.results import Added, Answer
 from memcycle.runs import Run, awaited, off_loop, runs
-from memcycle.stored import Stored, first_complaint
 from memcycle.stores.bank import Bank
 from memcycle.stores.registry import shared_bank
 
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from memcycle.prompts import PromptSet
 
 
-class Memory(Stored):
+class Memory(Ending):
     """Long-term memory of one home directory.
 
     Use it as a context manager, sync or async; every method has an awaitable form with `a` before its
@@ -56,6 +53,7 @@ class Memory(Stored):
         super().__init__(user, workspace)
         self.settings, self._roles = settings, roles
         self._embeddings, self._world, self._read_only = embeddings, world or World(), read_only
+        self.idle = None if read_only else self._idle_sessions(self._world)
         self._opening = threading.RLock()
         self._bank: Bank | None = None
         self._graphs: dict[str, Any] = {}
@@ -109,7 +107,7 @@ class Memory(Stored):
         memory = cls(
             chosen,
             roles
-            or _roles(model, overrides, prompts, {"base_url": base_url, "api_key": api_key, **model_args}),
+            or roles_of(model, overrides, prompts, {"base_url": base_url, "api_key": api_key, **model_args}),
             embeddings=embeddings,
             user=user,
             workspace=workspace,
@@ -137,7 +135,10 @@ class Memory(Stored):
         await self.aclose()
 
     def close(self) -> None:
-        """Closes the store; a later call opens it again."""
+        """Ends the sessions that wait to be idle and closes the store; a later call opens it again."""
+        if self.idle is not None:
+            idle, self.idle = self.idle, self._idle_sessions(self._world)
+            idle.close()
         with self._opening:
             bank, self._bank, self._graphs = self._bank, None, {}
         if bank is not None:
@@ -210,7 +211,7 @@ class Memory(Stored):
             {"turns": [turn.model_dump(mode="json") for turn in turns]} if turns else {"messages": messages}
         )
         context = self._context(user, workspace, named, now)
-        return Run("remember", value, context, _added)
+        return Run("remember", value, context, self._speaking(context, _added))
 
     aadd = awaited(add)
 
@@ -263,35 +264,6 @@ class Memory(Stored):
         """Awaitable `recall`."""
         return await self.aask(question, evidence_only=True, **options)
 
-    @runs
-    def end_session(
-        self, session: str | None = None, *, user: str | None = None, workspace: str | None = None
-    ) -> Run[Ended]:
-        """Ends a session, `main` by default: its last turns become an episode, all of it is committed."""
-        named = session or MAIN_SESSION
-        read = functools.partial(_ended, named)
-        return Run("session", {}, self._context(user, workspace, named, None), read)
-
-    aend_session = awaited(end_session)
-
-    def _context(
-        self,
-        user: str | None,
-        workspace: str | None,
-        session: str,
-        now: datetime | str | None,
-        **more: Any,
-    ) -> Context:
-        scope = self.scope(user, workspace)
-        try:
-            scope.within(session)
-            time = None if now is None else read_time(now, self.settings.zone)
-            return Context(user=scope.user, workspace=scope.workspace, session=session, now=time, **more)
-        except ValidationError as error:
-            raise BadInput(first_complaint(error)) from error
-        except ValueError as error:
-            raise BadInput(f"now: {error}") from error
-
     def _open(self) -> Bank:
         with self._opening:
             if self._bank is None:
@@ -303,34 +275,8 @@ class Memory(Stored):
             return self._bank
 
 
-def _roles(
-    model: "str | BaseChatModel",
-    overrides: "Mapping[str, str | BaseChatModel] | None",
-    prompts: "PromptSet | Mapping[str, str] | str | Path | None",
-    model_args: Mapping[str, Any],
-) -> "Roles | None":
-    """The roles of these arguments, None where they ask for the rules: those are loaded on first use."""
-    given = {key: value for key, value in model_args.items() if value is not None}
-    if model == "rules" and not overrides and prompts is None:
-        unused = sorted(set(given) - {"base_url", "api_key"})
-        if unused:
-            raise BadInput(f"unknown argument {', '.join(unused)}: model arguments need a model by name")
-        return None
-    from memcycle.agents.roles import Roles
-    from memcycle.prompts import PromptSet
-
-    overlay = (
-        prompts if prompts is None or isinstance(prompts, PromptSet) else PromptSet.shipped().overlay(prompts)
-    )
-    return Roles.from_model(model, overrides=overrides, prompts=overlay, **given)
-
-
 def _added(out: Mapping[str, Any]) -> Added:
     return Added(**out["result"], usage=out.get("usage") or {})
-
-
-def _ended(session: str, out: Mapping[str, Any]) -> Ended:
-    return Ended(session=session, **out["result"], usage=out.get("usage") or {})
 
 
 def _answer(out: Mapping[str, Any]) -> Answer:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from memcycle.core.probe import Probe
 from memcycle.core.scope import Scope
 from memcycle.stores.bank import Bank
 
@@ -39,6 +40,9 @@ class _Texts:
         found = self._bank.get(self._scope, [entry_id])
         return quoted(found[0].text) if found else "a memory"
 
+    def probe(self, probe_id: str) -> Probe | None:
+        return next((one for one in self._bank.probes(self._scope) if one.id == probe_id), None)
+
     def turn(self, turn_id: str) -> str:
         found = self._bank.turns(self._scope, [turn_id])
         return f"{turn_id} {quoted(found[0].text)}" if found else turn_id
@@ -50,8 +54,8 @@ def quoted(text: str, most: int = 60) -> str:
     return f'"{flat if len(flat) <= most else flat[: most - 3] + "..."}"'
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _count(number: int, noun: str, many: str | None = None) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {many or noun + 's'}"
 
 
 def _stage(update: Update) -> str:
@@ -163,7 +167,37 @@ def _answer(update: Update) -> str:
     return f"{quoted(answer['answer'])} from {found}" if answer["answer"] else f"{found} found"
 
 
+def _probed(update: Update, texts: _Texts) -> str:
+    asked = [texts.probe(name) for name in update["probes"]]
+    first = f", first {quoted(asked[0].question)}" if asked and asked[0] else ""
+    return f"{_count(len(asked), 'probe')} made from the turns{first}"
+
+
+def _consolidated(update: Update, texts: _Texts) -> str:
+    probe = texts.probe(update["proposal"]) if update["proposal"] else None
+    if probe is None or probe.repair is None:
+        return "no proposal is left"
+    said = quoted((probe.repair.draft or {}).get("text", ""))
+    return f"{update['decision']['decision']} {said} for probe {probe.n}"
+
+
+def _maintained(update: Update) -> str:
+    done = [f"{number} {name}" for name, number in update["maintained"].items() if number]
+    return ", ".join(done) or "nothing to tidy"
+
+
+def _committed(update: Update) -> str:
+    result = update["result"]
+    said = f"{_count(result['committed'], 'memory', 'memories')} active now"
+    if result["probes"]:
+        passed = f"{result['passed_before']} -> {result['passed_after']} of {result['probes']}"
+        said += f"; probes passed {passed}"
+    return said + (f"; UNVERIFIED: {result['reason']}" if result["reason"] else "")
+
+
 _LOOKED_UP: dict[str, Callable[[Update, _Texts], str]] = {
+    "probe": _probed,
+    "consolidate": _consolidated,
     "judge": _judge,
     "refresh": _refresh,
     "apply": _apply,
@@ -187,8 +221,12 @@ _PLAIN: dict[str, Callable[[Update], str]] = {
     "answer": _answer,
     "present": _answer,
     "find_waiting": lambda update: f"{_count(len(update['waiting']), 'turn')} still to be read",
-    "remember": lambda _: "the turns that waited are read",
+    "catch_up": lambda _: "the turns that waited are read",
     "close_episode": _episodes,
     "apply_episode": lambda update: f"{_count(len(update['result']['episodes']), 'episode')} stored",
-    "commit": lambda update: f"{update['result']['committed']} memories are active now",
+    "look_up": lambda update: f"evidence looked up for {_count(len(update['asked']), 'probe')}",
+    "grade": lambda update: f"{_count(len(update['failed']), 'probe')} failed",
+    "roll_back": lambda update: "; ".join(update["warnings"]) or "every repair helped",
+    "maintain": _maintained,
+    "commit": _committed,
 }

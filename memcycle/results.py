@@ -1,11 +1,13 @@
 """What the public face gives back: small models whose `model_dump(mode="json")` is the JSON of the CLI."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from memcycle.core.entry import Granularity
+from memcycle.core.probe import Probe, SessionReport
 from memcycle.core.usage import Usage
+from memcycle.stores.ledger.sessions import SessionInfo, SessionStatus
 
 
 class Refused(BaseModel):
@@ -92,28 +94,72 @@ class Answer(BaseModel):
     warnings: list[str] = Field(default=[], exclude=True)
 
 
-class Ended(BaseModel):
-    """What `Memory.end_session` did.
+class _Session(BaseModel):
+    session: str
+    status: SessionStatus
+    reason: str = ""
+
+
+class Ended(SessionReport, _Session):
+    """What `Memory.end_session` did; the counts are those of `SessionReport`, of this run.
 
     Attributes:
         session: The session that ended.
+        status: `committed`, or `committed_unverified` with the `reason` why it was not examined; `open`
+            where turns that came meanwhile wait for the next end.
         episodes: Ids of the episodes its last turns became.
-        committed: Entries that became active.
+        warnings: What did not go as it should, in words.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
-    session: str
     episodes: list[str] = []
-    committed: int = 0
     warnings: list[str] = []
-    usage: Usage = {}
+
+
+class _Listed(_Session):
+    part: int = 1
+    turns: int
+    staged: int
+    first: AwareDatetime | None = None
+    last: AwareDatetime | None = None
+
+
+class SessionSummary(SessionReport, _Listed):
+    """A session in a list; the counts are those of `SessionReport`, summed over its parts.
+
+    Attributes:
+        status: `open`, `verifying` (its end is going on or was broken off), `committed`, or
+            `committed_unverified` with the `reason` why it was not examined.
+        part: 1, and one more each time a late turn reopened it.
+        turns: How many it has. staged: entries that wait for its end.
+        first, last: Times of its earliest and latest turn.
+    """
+
+    @classmethod
+    def of(cls, info: SessionInfo, **more: Any) -> Self:
+        """From what the bank says of a session."""
+        counts = info.report.model_dump()
+        return cls(**info.model_dump(exclude={"report"}), **counts, **more)
+
+
+class SessionDetail(SessionSummary):
+    """A session with what it was examined with.
+
+    Attributes:
+        examined: Its probes, with their answers and repairs, by part and number.
+    """
+
+    examined: list[Probe] = []
 
 
 class Ingested(BaseModel):
     """What ingesting a conversation did in this run, as counts; a second run of the same counts nothing.
 
     Attributes:
+        sessions: How many ended. unverified: those of them that could not be examined.
+        probes: Questions they were examined with; passed_before and passed_after, repairs, rolled_back and
+            merged are those of `SessionReport`.
         seconds: Wall time.
     """
 
@@ -123,6 +169,14 @@ class Ingested(BaseModel):
     episodes: int = 0
     refreshed: int = 0
     unextracted: int = 0
+    probes: int = 0
+    passed_before: int = 0
+    passed_after: int = 0
+    ungraded: int = 0
+    repairs: int = 0
+    rolled_back: int = 0
+    merged: int = 0
+    unverified: list[str] = []
     rejected: list[Refused] = []
     usage: Usage = {}
     seconds: float = 0.0

@@ -10,9 +10,12 @@ from pydantic import ValidationError
 from memcycle.core.edit import Event
 from memcycle.core.entry import Entry, Granularity, Kind, Status
 from memcycle.core.errors import BadInput, UnknownEntry
+from memcycle.core.probe import Probe
 from memcycle.core.scope import Scope
 from memcycle.runs import off_loop
 from memcycle.stores.bank import Bank
+from memcycle.stores.ledger.probes import refs_of, turns_of
+from memcycle.stores.tidying import Maintenance
 
 _CURRENT: tuple[Status, ...] = ("active", "staged")
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -98,6 +101,32 @@ class Stored(ABC):
         """What else holds the words of an entry, and would be forgotten with it."""
         return self.bank.holders(self.scope(user, workspace), entry_id)
 
+    def probes_over(
+        self, entries: Sequence[Entry], *, user: str | None = None, workspace: str | None = None
+    ) -> list[Probe]:
+        """The probes that may hold words of these entries, and are forgotten with them."""
+        turns = {turn for entry in entries if entry.granularity == "raw" for turn in entry.turns}
+        ids = {entry.id for entry in entries}
+        return [
+            probe
+            for probe in self.bank.probes(self.scope(user, workspace))
+            if turns & turns_of(probe) or ids & refs_of(probe)
+        ]
+
+    def maintain(
+        self, *, user: str | None = None, workspace: str | None = None, dry_run: bool = False
+    ) -> Maintenance:
+        """Keeps all of a user's memory in order: unites what is said twice, expires what is past its limit.
+
+        Ending a session does this for what is new; this compares everything committed with everything.
+        Nothing is erased: `undo` brings back what left, and what it brought back is left alone from then on.
+
+        Args:
+            user: Whose memory. workspace: a second wall inside it.
+            dry_run: Only say what would be done.
+        """
+        return self.bank.maintain(self.scope(user, workspace), dry_run=dry_run)
+
     def forget(
         self,
         entry_id: str,
@@ -134,6 +163,8 @@ class Stored(ABC):
     aundo = off_loop(undo)
     ahistory = off_loop(history)
     aholders = off_loop(holders)
+    aprobes_over = off_loop(probes_over)
+    amaintain = off_loop(maintain)
     aforget = off_loop(forget)
     aforget_user = off_loop(forget_user)
     aexport = off_loop(export)

@@ -27,4 +27,8 @@ PLACEHOLDERS: dict[str, Placeholders] = {
     "answerability": _of("question memories", "window tried round now"),
     "query_reasoner": _of("question gap", "memories tried avoid speaker time_need"),
     "answerer": _of("question memories", "window style now"),
+    "prober": _of("turns", "memories count now"),
+    "grader": _of("items"),
+    "repairer": _of("question gold turns", "answer source memories now"),
+    "consolidator": _of("proposal memories", "turn now"),
 }

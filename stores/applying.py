@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from memcycle.core.departure import departed
 from memcycle.core.edit import Applied, Edit, Rejected
 from memcycle.core.entry import Entry, entry_id, same_text
 from memcycle.core.scope import Scope
@@ -10,7 +11,7 @@ from memcycle.stores.ledger import entries, events, tombstones
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change
-from memcycle.stores.writer import Writer
+from memcycle.stores.writer import Writer, united
 
 
 class Prepared(NamedTuple):
@@ -143,10 +144,10 @@ def _update(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> N
         twin = existing or writer.duplicate(entry)
         if twin is None:
             _check_vector(item)
-            successor, fresh = writer.insert(entry, item.vector), True
+            successor, fresh, taken = writer.insert(entry, item.vector), True, {}
         else:
-            successor, fresh = writer.merge(twin, entry, actor=edit.actor, why=edit.reason), False
-        writer.supersede(target, successor, fresh=fresh, actor=edit.actor, why=edit.reason)
+            successor, fresh, taken = twin, False, {"turns": united(twin.entry.turns, entry.turns)}
+        writer.supersede(target, successor, fresh=fresh, taken=taken, actor=edit.actor, why=edit.reason)
         entry = successor.entry
     applied.updated.append(entry.id)
     applied.superseded.append(str(edit.target))
@@ -181,7 +182,8 @@ def _delete(writer: Writer, scope: Scope, edit: Edit) -> str:
     if not (edit.quote and edit.quote.strip()) and not edit.retention:
         raise _Refused("deleting needs the user's own words or a passed retention limit")
     target = _target(writer, scope, edit)
-    after = writer.change(target, status="forgotten", valid_until=writer.now)
+    why = departed(target.entry, "expired" if edit.retention else None)
+    after = writer.change(target, status="forgotten", valid_until=writer.now, metadata=why)
     line = Change(
         after.entry,
         "expire" if edit.retention else "delete",

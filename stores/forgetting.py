@@ -13,8 +13,10 @@ from memcycle.stores.ledger import (
     entry_writes,
     events,
     links,
+    mentions,
     meta,
     outbox,
+    probes,
     tombstones,
     turns,
 )
@@ -55,8 +57,9 @@ def doomed(conn: sqlite3.Connection, scope: Scope, entry_id: str, *, only: bool)
 def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     """Removes entries for good, with all that the ledger keeps of them, and leaves tombstones.
 
-    A turn goes with its raw entry. Entries that were replaced by a removed one and not by another stay out of
-    recall: forgetting what replaced a fact does not make the old fact true again.
+    A turn goes with its raw entry, a probe with any turn or entry whose words it may hold. Entries that were
+    replaced by a removed one and not by another stay out of recall: forgetting what replaced a fact does not
+    make the old fact true again.
     """
     conn = writer.conn
     ids = {one.entry.id for one in chosen}
@@ -73,6 +76,8 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     events.erase(conn, scope, ids)
     links.erase(conn, scope, ids)
     conflicts.erase(conn, scope, ids)
+    mentions.clear(conn, scope)
+    probes.erase(conn, scope, said, ids)
     lexical.remove(conn, [one.row for one in chosen])
     entry_writes.delete(conn, [one.row for one in chosen])
     turns.delete(conn, scope, said)

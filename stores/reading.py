@@ -6,11 +6,12 @@ from typing import Any
 from memcycle.core.clock import World
 from memcycle.core.edit import Event
 from memcycle.core.entry import Entry, Granularity, Kind, Status
+from memcycle.core.probe import Probe
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
 from memcycle.stores import forgetting, portable, revising, staging
-from memcycle.stores.ledger import conflicts, entries, events, links, sessions, turns
+from memcycle.stores.ledger import conflicts, entries, events, links, probes, sessions, turns
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.ledger.entries import Listing, StoredEntry
 from memcycle.stores.ledger.sessions import SessionInfo
@@ -157,6 +158,14 @@ class Reading:
         """Sessions of the base scope, or the scope's one, as they began."""
         with self.ledger.read() as conn:
             return sessions.infos(conn, scope)
+
+    def probes(self, scope: Scope, *, part: int | None = None) -> list[Probe]:
+        """What the scope's session was examined with, or all sessions of the base scope; one part or all.
+
+        As sessions began, then by part and number.
+        """
+        with self.ledger.read() as conn:
+            return probes.of_scope(conn, scope, part)
 
     def export(self, scope: Scope) -> Iterator[dict[str, Any]]:
         """Every entry of the scope as JSON data; see `portable.export`."""

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from memcycle.core.edit import Event
 from memcycle.core.entry import Entry, entry_id
 from memcycle.core.errors import BadInput, UnknownEntry
 from memcycle.core.scope import Scope
@@ -10,7 +11,7 @@ from memcycle.stores.ledger import entries, events, links, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change, Logged
-from memcycle.stores.writer import Writer
+from memcycle.stores.writer import Writer, united
 
 
 def unknown(entry: str) -> UnknownEntry:
@@ -56,7 +57,7 @@ def revise(
         stored = writer.insert(successor, vector)
     else:
         stored = writer.revive(earlier, target.entry.status, vector, embedder)
-    return writer.supersede(target, stored, fresh=True, actor=actor, why=why).entry
+    return writer.supersede(target, stored, fresh=True, leaves="corrected", actor=actor, why=why).entry
 
 
 def undo(writer: Writer, scope: Scope, entry: str, *, actor: str) -> Entry:
@@ -74,6 +75,18 @@ def undo(writer: Writer, scope: Scope, entry: str, *, actor: str) -> Entry:
     logged = events.last_undoable(writer.conn, scope, links.chain(writer.conn, scope, entry))
     if logged is None:
         raise BadInput(f"entry {entry} has no change to undo")
+    return take_back(writer, scope, logged, actor=actor)
+
+
+def take_back(writer: Writer, scope: Scope, logged: Logged, *, actor: str, why: str = "") -> Entry:
+    """Takes back the change that replaced or removed an entry; `logged` is the line about that entry.
+
+    Returns:
+        The restored entry; where its words were written anew meanwhile, the entry that has them.
+
+    Raises:
+        UnknownEntry: it is gone for good.
+    """
     old = entries.one(writer.conn, scope, logged.event.entry_id)
     if old is None:
         raise unknown(logged.event.entry_id)
@@ -81,11 +94,11 @@ def undo(writer: Writer, scope: Scope, entry: str, *, actor: str) -> Entry:
     restored = _restore(writer, old, logged.event.before or {})
     before, after = events.state_of(old.entry), events.state_of(restored.entry)
     lines.append(Change(restored.entry, "undo", before, after))
-    writer.record(lines, actor=actor, undoes=logged.change)
+    writer.record(lines, actor=actor, why=why, undoes=logged.change)
     twin = writer.duplicate(restored.entry)
     if twin is not None:
         why = "the restored entry says what this one says"
-        return _replace_by_twin(writer, restored, twin, actor=actor, why=why)
+        return writer.unite(twin, restored, actor=actor, why=why).entry
     return restored.entry
 
 
@@ -110,8 +123,10 @@ def _twin(writer: Writer, successor: Entry, target: StoredEntry) -> StoredEntry 
 
 
 def _replace_by_twin(writer: Writer, old: StoredEntry, twin: StoredEntry, *, actor: str, why: str) -> Entry:
-    united = writer.merge(twin, old.entry, actor=actor, why=why)
-    return writer.supersede(old, united, fresh=False, actor=actor, why=why).entry
+    taken = {"turns": united(twin.entry.turns, old.entry.turns)}
+    return writer.supersede(
+        old, twin, fresh=False, taken=taken, leaves="corrected", actor=actor, why=why
+    ).entry
 
 
 def _withdraw_successor(writer: Writer, scope: Scope, logged: Logged) -> list[Change]:
@@ -121,24 +136,34 @@ def _withdraw_successor(writer: Writer, scope: Scope, logged: Logged) -> list[Ch
         successor = entries.one(writer.conn, scope, event.entry_id)
         if successor is None or event.action not in ("update", "merge"):
             continue
-        wanted: dict[str, Any] = {
-            "supersedes": tuple(one for one in successor.entry.supersedes if one != logged.event.entry_id)
-        }
+        lone = tuple(one for one in successor.entry.supersedes if one != logged.event.entry_id)
         if event.action == "update":
-            wanted |= {"status": "forgotten", "valid_until": writer.now}
-        after = writer.change(successor, **wanted)
+            after = writer.dismiss(writer.change(successor, supersedes=lone), "withdrawn")
+        else:
+            after = writer.change(successor, **without(successor.entry, event), supersedes=lone)
         lines.append(
             Change(after.entry, "undo", events.state_of(successor.entry), events.state_of(after.entry))
         )
     return lines
 
 
+def without(entry: Entry, merge: Event) -> dict[str, Any]:
+    """The state of an entry without what a merge brought to it; what came since stays."""
+    before, after = merge.before or {}, merge.after or {}
+    kept: dict[str, Any] = {}
+    for name in ("turns", "related_turns"):
+        brought = set(after.get(name, ())) - set(before.get(name, ()))
+        kept[name] = tuple(one for one in getattr(entry, name) if one not in brought)
+    if "importance" in before and entry.importance == after.get("importance"):
+        kept["importance"] = before["importance"]
+    return kept
+
+
 def _restore(writer: Writer, old: StoredEntry, before: dict[str, Any]) -> StoredEntry:
     scope, until = old.entry.scope, before.get("valid_until")
     staged = before.get("status") == "staged" and sessions.is_open(writer.conn, scope, str(scope.session))
-    return writer.change(
+    return writer.readmit(
         old,
         status="staged" if staged else "active",
-        superseded_by=None,
         valid_until=datetime.fromisoformat(until) if until else None,
     )

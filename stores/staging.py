@@ -1,4 +1,4 @@
-"""Takes turns in, each once and without any model, and commits sessions."""
+"""Takes turns in, each once and without any model."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from memcycle.core.entry import Entry, new_entry
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn, turn_id
-from memcycle.stores.ledger import entries, entry_writes, events, sessions, tombstones, turns
+from memcycle.stores.ledger import entries, events, sessions, tombstones, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.events import Change
 from memcycle.stores.writer import Writer
@@ -60,30 +60,6 @@ def stage(
         elif not _is_forgotten(conn, scope, turn):
             stored.append(_store(writer, scope, turn, vectors, embedder))
     return stored
-
-
-def commit(writer: Writer, scope: Scope, missing: Mapping[int, Vector], embedder: str | None) -> int:
-    """Makes all staged entries of the session active and the session committed. Idempotent.
-
-    Args:
-        missing: Vectors that could not be had when their entries were staged, by integer key.
-
-    Returns:
-        How many entries became active.
-    """
-    session = session_of(scope)
-    if embedder is not None:
-        entry_writes.set_vectors(writer.conn, missing.items(), embedder)
-    waiting = entries.staged(writer.conn, scope)
-    lines = [
-        Change(
-            writer.change(one, status="active").entry, "commit", {"status": "staged"}, {"status": "active"}
-        )
-        for one in waiting
-    ]
-    writer.record(lines, actor="session")
-    sessions.commit(writer.conn, scope, session, writer.now)
-    return len(waiting)
 
 
 def raw_entry(scope: Scope, turn: Turn) -> Entry:

@@ -56,7 +56,10 @@ def reembed(ledger: Ledger, settings: Settings, vectors: Vectors, mirror: Mirror
 
 
 def check(ledger: Ledger, settings: Settings, mirror: Mirror | None, embedder: str) -> dict[str, Any]:
-    """What the home holds and what is wrong with it. Tells no text and no name of a user's.
+    """What the home holds and what is wrong with it. Tells no text.
+
+    Names of users are told only with sessions that wait for someone to examine them (`unverified_sessions`);
+    those that wait for their end, open or under examination, are counted (`stuck_sessions`).
 
     Args:
         mirror: None where only the ledger is open: the index is not looked at.
@@ -78,6 +81,15 @@ def check(ledger: Ledger, settings: Settings, mirror: Mirror | None, embedder: s
             "outbox": outbox.size(conn),
             "lexical_drift": totals["active"] - _lexical_rows(conn),
             "stuck_sessions": len(sessions.idle_open(conn, ledger.world.now() - STUCK_AFTER)),
+            "unverified_sessions": [
+                {
+                    "user": scope.user,
+                    "workspace": scope.workspace,
+                    "session": scope.session,
+                    "reason": reason,
+                }
+                for scope, reason in sessions.unverified(conn)
+            ],
             "wipes_owed": len(meta.owed_scrubs(conn)) + int(meta.owes_compaction(conn)),
         }
     if mirror is not None and recorded is not None and recorded[0] == embedder:

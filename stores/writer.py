@@ -5,11 +5,12 @@ the entries: each follows from an entry's state before and after.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from memcycle.core.clock import World
+from memcycle.core.departure import Departure, departed
 from memcycle.core.entry import Entry, Status
 from memcycle.core.scope import Scope
 from memcycle.stores import lexical
@@ -76,7 +77,25 @@ class Writer:
         if stored.vector is None and vector is not None and embedder is not None:
             entry_writes.set_vectors(self.conn, [(stored.row, vector)], embedder)
             stored = stored._replace(vector=vector)
-        return self.change(stored, status=status, superseded_by=None, valid_until=None)
+        return self.readmit(stored, status=status)
+
+    def readmit(
+        self, stored: StoredEntry, *, status: Status, valid_until: datetime | None = None
+    ) -> StoredEntry:
+        """Makes an entry recallable again: no successor, no reason for having left."""
+        return self.change(
+            stored,
+            status=status,
+            superseded_by=None,
+            valid_until=valid_until,
+            metadata=departed(stored.entry, None),
+        )
+
+    def dismiss(self, stored: StoredEntry, why: Departure) -> StoredEntry:
+        """Takes an entry out of recall that nothing contradicts and no other entry replaces."""
+        return self.change(
+            stored, status="forgotten", valid_until=self.now, metadata=departed(stored.entry, why)
+        )
 
     def record(
         self, changes: Sequence[Change], *, actor: str, why: str = "", undoes: str | None = None
@@ -105,27 +124,58 @@ class Writer:
 
     def merge(self, target: StoredEntry, source: Entry, *, actor: str, why: str) -> StoredEntry:
         """Unites the source's turns into the target; no log line where that changes nothing."""
-        united = tuple(dict.fromkeys((*target.entry.turns, *source.turns)))
-        if united == target.entry.turns:
+        turns = united(target.entry.turns, source.turns)
+        if turns == target.entry.turns:
             return target
-        after = self.change(target, turns=united)
+        after = self.change(target, turns=turns)
         before = events.state_of(target.entry)
         self.record(
             [Change(after.entry, "merge", before, events.state_of(after.entry))], actor=actor, why=why
         )
         return after
 
+    def unite(self, keep: StoredEntry, drop: StoredEntry, *, actor: str, why: str) -> StoredEntry:
+        """Lets `keep`, with the sources of both and the greater weight, stand for `drop` as well.
+
+        One change, so that undoing it gives both back as they were.
+        """
+        taken = {
+            "turns": united(keep.entry.turns, drop.entry.turns),
+            "related_turns": united(keep.entry.related_turns, drop.entry.related_turns),
+            "importance": max(keep.entry.importance, drop.entry.importance),
+        }
+        return self.supersede(drop, keep, fresh=False, taken=taken, leaves="united", actor=actor, why=why)
+
     def supersede(
-        self, old: StoredEntry, new: StoredEntry, *, fresh: bool, actor: str, why: str
+        self,
+        old: StoredEntry,
+        new: StoredEntry,
+        *,
+        fresh: bool,
+        actor: str,
+        why: str,
+        taken: Mapping[str, Any] | None = None,
+        leaves: Departure | None = None,
     ) -> StoredEntry:
         """Makes `new`, already stored, the successor of `old` and closes the old one's validity.
 
         Args:
             fresh: Whether this change brought `new` up; else it stays when the change is undone.
+            taken: State of `new` that changes along, such as turns it takes over; undone along, too.
+            leaves: Why the old one leaves, unless a role found it contradicted. What is not contradicted is
+                no predecessor of the new one, which stays the statement it was.
         """
-        ended = new.entry.event_time or new.entry.observed_at or self.now
-        closed = self.change(old, status="superseded", superseded_by=new.entry.id, valid_until=ended)
-        successor = self.change(new, supersedes=tuple(dict.fromkeys((*new.entry.supersedes, old.entry.id))))
+        holds = leaves not in (None, "corrected")
+        ended = self.now if holds else new.entry.event_time or new.entry.observed_at or self.now
+        closed = self.change(
+            old,
+            status="superseded",
+            superseded_by=new.entry.id,
+            valid_until=ended,
+            metadata=departed(old.entry, leaves),
+        )
+        earlier = new.entry.supersedes if holds else united(new.entry.supersedes, [old.entry.id])
+        successor = self.change(new, supersedes=earlier, **(taken or {}))
         links.put(self.conn, old.entry.scope, new.entry.id, "supersedes", old.entry.id)
         before = events.state_of(old.entry)
         made = Change(successor.entry, "update", before, events.state_of(successor.entry))
@@ -150,6 +200,11 @@ class Writer:
             lexical.remove(self.conn, [after.row])
         if now or was:
             outbox.put(self.conn, [(after.entry.scope, after.entry.id)])
+
+
+def united(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Ids of both, each once, one's own first."""
+    return tuple(dict.fromkeys((*own, *others)))
 
 
 def _occurrence(entry: Entry) -> datetime | None:

@@ -7,20 +7,24 @@ from datetime import datetime
 from typing import Any
 
 from memcycle.agents.answerer import AnswererInput
+from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
 from memcycle.agents.episodes import TriggerInput, WriterInput
+from memcycle.agents.grader import GradeItem, GraderInput
 from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
 from memcycle.agents.meta_thinker import AnswerabilityInput, GuideInput, GuideOutput
+from memcycle.agents.prober import ProberInput
 from memcycle.agents.query_reasoner import QueryReasonerInput
 from memcycle.agents.refresher import ConflictView, RefresherInput
+from memcycle.agents.repairer import RepairerInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import OUTPUTS
 from memcycle.agents.schema import outline, strict_schema
 from memcycle.agents.views import MemoryView, RoleInput, TurnView
 
 _MARK = re.compile(
-    r"<(?P<mark>turn|item|cites|against|memory|other|near|fact|conflict)(?P<attributes>(?: \w+=\"[^\"]*\")*)>"
-    r"(?P<text>.*?)</(?P=mark)>",
+    r"<(?P<mark>turn|item|cites|against|memory|other|near|fact|conflict|proposal)"
+    r"(?P<attributes>(?: \w+=\"[^\"]*\")*)>(?P<text>.*?)</(?P=mark)>",
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r' (\w+)="([^"]*)"')
@@ -61,6 +65,12 @@ def _section(prompt: str, name: str) -> str:
     found = re.search(rf"<{name}>\n?(.*?)\n?</{name}>", prompt, re.DOTALL)
     text = found.group(1) if found else ""
     return "" if text == "(none)" else text
+
+
+def _exactly(text: str, name: str) -> str:
+    """What stands between two marks, to the character."""
+    found = re.search(rf"<{name}>(.*?)</{name}>", text, re.DOTALL)
+    return _plain(found.group(1)) if found else ""
 
 
 def _plain(text: str) -> str:
@@ -105,6 +115,11 @@ def _memories(prompt: str) -> list[MemoryView]:
 
 def _lines(prompt: str, section: str) -> list[str]:
     return [_plain(line[2:]) for line in _section(prompt, section).splitlines() if line.startswith("- ")]
+
+
+def _after_turns(prompt: str, words: str) -> int:
+    """The number that follows these words of ours; no turn can hold the mark before them."""
+    return int(prompt.split(f"</turns>\n\n{words} ", 1)[1].split("\n")[0].rstrip("."))
 
 
 def _now(prompt: str) -> datetime:
@@ -231,6 +246,50 @@ def _answerer(prompt: str) -> RoleInput:
     )
 
 
+def _prober(prompt: str) -> RoleInput:
+    return ProberInput(
+        turns=_turns(prompt, "turns"),
+        memories=_memories(prompt),
+        count=_after_turns(prompt, "Probes wanted:"),
+        now=_now(prompt),
+    )
+
+
+def _grader(prompt: str) -> RoleInput:
+    items = []
+    for _, about, inner in _marks(_section(prompt, "items"), "item"):
+        parts = {name: _exactly(inner, name) for name in ("question", "gold", "answer")}
+        items.append(GradeItem.model_validate({"n": about["n"], **parts}))
+    return GraderInput(items=items)
+
+
+def _repairer(prompt: str) -> RoleInput:
+    return RepairerInput(
+        question=_exactly(prompt, "question"),
+        gold=_exactly(prompt, "gold"),
+        answer=_exactly(prompt, "answer"),
+        turns=_turns(prompt, "turns"),
+        source=_after_turns(prompt, "The source is turn"),
+        memories=_memories(prompt),
+        now=_now(prompt),
+    )
+
+
+def _consolidator(prompt: str) -> RoleInput:
+    ((_, about, text),) = _marks(prompt, "proposal")
+    return ConsolidatorInput.model_validate(
+        {
+            "text": _plain(text),
+            "speaker": about.get("speaker"),
+            "turn": _turns(prompt, "turns")[0],
+            "event_time": _when(about.get("happened")),
+            "event_precision": about.get("precision"),
+            "memories": _memories(prompt),
+            "now": _now(prompt),
+        }
+    )
+
+
 _INPUTS: dict[str, Callable[[str], RoleInput]] = {
     "constructor": _constructor,
     "episode_trigger": _trigger,
@@ -243,4 +302,8 @@ _INPUTS: dict[str, Callable[[str], RoleInput]] = {
     "answerability": _answerability,
     "query_reasoner": _query_reasoner,
     "answerer": _answerer,
+    "prober": _prober,
+    "grader": _grader,
+    "repairer": _repairer,
+    "consolidator": _consolidator,
 }

@@ -28,7 +28,7 @@ _FREQUENCY = re.compile(
     re.IGNORECASE,
 )
 _TIMES = re.compile(rf"\b(?:once|twice|thrice|{_NUMBER} times)\b", re.IGNORECASE)
-_ORDINALS = {
+ORDINALS = {
     "first": "one",
     "second": "two",
     "third": "three",
@@ -37,6 +37,7 @@ _ORDINALS = {
     "sixth": "six",
     "seventh": "seven",
 }
+"""Number words by ordinal: who won a second time has won two."""
 _PERSON_NOUN = re.compile(
     r"\b(?:my|his|her|our|their|the)\s+(?:\w+\s+)?(?:mom|mum|mother|dad|father|parents|sister|brother|siblings|wife|husband|partner|"
     r"boyfriend|girlfriend|son|daughter|kids|children|friends?|family|cousin|aunt|uncle|grand(?:ma|pa|mother|father)|"
@@ -106,8 +107,8 @@ def number_of(asked: Asked, passage: Passage, _: Sequence[str]) -> str | None:
         if nouns & stem_set(passage.text[match.end() : match.end() + NEAR]):
             return match.group()
     for match in re.finditer(r"\b(\w+)\s+(?:\w+\s+)?(\w+)", passage.text):
-        if match.group(1).casefold() in _ORDINALS and nouns & stem_set(match.group()):
-            return _ORDINALS[match.group(1).casefold()]
+        if match.group(1).casefold() in ORDINALS and nouns & stem_set(match.group()):
+            return ORDINALS[match.group(1).casefold()]
     return numbers[0].group() if numbers and not nouns else None
 
 

@@ -31,7 +31,7 @@ from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import Slot, choices
 from memcycle.core.language.tokens import content_stems
 
-_NOTHING = {
+NOTHING = {
     "en": "I have nothing on that.",
     "de": "Dazu weiß ich nichts.",
     "fr": "Je n'ai rien à ce sujet.",
@@ -43,6 +43,7 @@ _NOTHING = {
     "ko": "그에 대한 기록이 없습니다.",
     "ru": "Об этом у меня ничего нет.",
 }
+"""What it says where it has nothing, by language."""
 _TAGS = re.compile(r"\[image: ([^\]]*)\]")
 _PREPOSITION = re.compile(
     r"^(?:(?:\w+\s+){1,3}?(?:to|in|at|from|near)\s+(?=[A-Z])|(?:[Tt]o|[Ii]n|[Aa]t|[Ff]rom|[Ii]nto|[Nn]ear)\s+)"
@@ -104,7 +105,7 @@ def answerer(value: AnswererInput) -> AnswererOutput:
 def _abstain(asked: Asked, ranked: Sequence[Passage]) -> AnswererOutput:
     unsure = ranked[0].around if ranked else 0.0
     return AnswererOutput(
-        answer=_NOTHING[asked.language],
+        answer=NOTHING[asked.language],
         answerable=False,
         confidence=round(min(0.9, 1 - 0.5 * unsure), 2),
         extractive=True,

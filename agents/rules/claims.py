@@ -14,7 +14,7 @@ from memcycle.core.language.wordlists import word_set
 _NOW = re.compile(
     r"\b(?:now|these days|new|instead|nowadays|anymore|no longer|currently|since)\b", re.IGNORECASE
 )
-_FILLER = frozenset(
+FILLER = frozenset(
     stems("now anymore any more longer really much all currently still also actually even just")
 )
 _OCCUPATION = re.compile(
@@ -75,7 +75,7 @@ _DATED = re.compile(
 _NEGATION = re.compile(r"\b(?:not|never|no|cannot|without)\b|n['’]t\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _COUNTS = {word: str(count) for word, count in NUMBERS.items() if count > 1}
-_NEGATORS = frozenset(
+NEGATORS = frozenset(
     stems(
         "not never no cannot without don't doesn't isn't aren't wasn't didn't hasn't haven't "
         "can't won't no longer"
@@ -103,7 +103,7 @@ def _parse(sentence: str) -> Parsed:
     content = {
         s
         for s in content_stems(sentence)
-        if s not in _FILLER | _NEGATORS and not s[0].isdigit() and s not in _COUNTS
+        if s not in FILLER | NEGATORS and not s[0].isdigit() and s not in _COUNTS
     }
     who = re.match(r"[A-Z][\w-]*", sentence)
     return Parsed(
@@ -126,7 +126,7 @@ def _claims(sentence: str) -> list[Claim]:
             value = match["value"] or ""
             if slot == "occupation" and not _names_occupation(value):
                 continue
-            held = frozenset(content_stems(value)) - _FILLER
+            held = frozenset(content_stems(value)) - FILLER
             if held or (ended and slot in ("employer", "tie")):
                 found.append(Claim(_owner(match["who"]), slot, held, value, change or now, ended))
     return found

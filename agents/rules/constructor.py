@@ -47,7 +47,7 @@ def constructor(value: ConstructorInput) -> ConstructorOutput:
     ):
         if turn.role == "human":
             found = _facts_of(turn, speakers, listener_of(turn.speaker, talk), value.memories)
-            facts += found or _reply(turn, before)
+            facts += found or reply_of(turn, before)
     return ConstructorOutput(facts=facts)
 
 
@@ -75,7 +75,7 @@ def _facts_of(
     facts = []
     for item in worded(turn.text, turn.speaker, listener):
         if request is None or turn.text[item.begin : item.end] not in request:
-            facts.append(_with_edit(_draft(turn, item, speakers), true_until(item, turn), memories))
+            facts.append(_with_edit(draft_of(turn, item, speakers), true_until(item, turn), memories))
     if request is not None and (target := forget_target(request, memories)) is not None:
         facts.append(
             FactDraft(
@@ -90,7 +90,7 @@ def _facts_of(
     return facts
 
 
-def _reply(turn: TurnView, before: TurnView | None) -> list[FactDraft]:
+def reply_of(turn: TurnView, before: TurnView | None) -> list[FactDraft]:
     """A short answer that says nothing alone, beside the question it answers."""
     if before is None or before.speaker == turn.speaker:
         return []
@@ -118,7 +118,8 @@ def _sentences(text: str) -> list[str]:
     return [piece for _, _, piece in split_sentences(text) if not piece.startswith("[image:")]
 
 
-def _draft(turn: TurnView, item: Worded, speakers: list[str]) -> FactDraft:
+def draft_of(turn: TurnView, item: Worded, speakers: Sequence[str]) -> FactDraft:
+    """The fact that a worded statement of a turn is; `speakers` are names known to be persons."""
     when = said_of(item, turn)
     persons = persons_of(item.text, speakers)
     kind = kind_of(item.text)

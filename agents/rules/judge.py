@@ -38,7 +38,7 @@ _NUMBER = re.compile(
 )
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|cannot|without|hardly)\b|n['’]t\b", re.IGNORECASE)
 _ASKING = frozenset(stems("many much long often kind type name call mention say said tell does did"))
-_WORDING = frozenset(
+WORDING = frozenset(
     stems(
         "said say asked shared other others photo image also just really very so quite "
         "currently recently today yesterday"
@@ -214,7 +214,7 @@ def unsupported(fact: NewFact) -> str:
         return f"the turn is not about {about}"
     plain = _undated(fact.text, turn.time)
     names = {stem for name in [*named, turn.speaker] for stem in stems(name)}
-    wanted, held = set(content_stems(plain)) - names - _WORDING, set(stems(turn.text))
+    wanted, held = set(content_stems(plain)) - names - WORDING, set(stems(turn.text))
     numbers = set(re.findall(r"\d+", plain)) - set(re.findall(r"\d+", turn.text))
     if numbers and not _NUMBER.search(turn.text):
         return "a number that was not said"
@@ -260,7 +260,7 @@ def same_statement(fact: NewFact, memory: MemoryView) -> bool:
     new, old = _undated(fact.text, fact.turn.time), _undated(memory.text, memory.time or fact.turn.time)
     if _numbers(new) != _numbers(old) or bool(_NEGATION.search(new)) != bool(_NEGATION.search(old)):
         return False
-    left, right = set(content_stems(new)) - _WORDING, set(content_stems(old)) - _WORDING
+    left, right = set(content_stems(new)) - WORDING, set(content_stems(old)) - WORDING
     # A subset of few words says little: "Anna likes tea" is not said by "Anna likes tea shops".
     part = len(left) >= LEAST_PART and left <= right and len(right) - len(left) <= MOST_EXTRA
     return bool(left) and (left == right or part)

@@ -20,6 +20,10 @@ _FORMS = """
     understood; wake woke woken; wear wore worn; weave wove woven; win won; write wrote written; child
     children; man men; woman women; foot feet; tooth teeth; mouse mice; person people; wife wives
 """
+IRREGULAR: dict[str, str] = {
+    form: base for base, *forms in (group.split() for group in _FORMS.split(";")) for form in forms
+}
+"""Base form by irregular form, as written ("went": "go"); plurals of nouns are among them."""
 _BASE: dict[str, str] = {
     stem: stems(base)[0]
     for base, *forms in (group.split() for group in _FORMS.split(";"))

@@ -85,6 +85,25 @@ def end_of(start: datetime, precision: Precision) -> datetime:
     return start + timedelta(days=days)
 
 
+def another_occasion(
+    time: datetime | None, precision: Precision | None, other: datetime | None, others: Precision | None
+) -> bool:
+    """Whether the periods that two event times stand for have nothing in common."""
+    if time is None or other is None:
+        return False
+    return max(time, other) >= min(end_of(time, precision or "day"), end_of(other, others or "day"))
+
+
+def lies_in(inner: datetime, precision: Precision, outer: datetime, others: Precision) -> bool:
+    """Whether a period lies in another, by the calendar: 7 May in May, 3 March not in February."""
+    return outer <= inner and _calendar_end(inner, precision) <= _calendar_end(outer, others)
+
+
+def _calendar_end(start: datetime, precision: Precision) -> datetime:
+    months = {"month": 1, "season": 3, "year": 12}.get(precision)
+    return end_of(start, precision) if months is None else midnight(add_months(start.date(), months), start)
+
+
 def midnight(day: date, like: datetime) -> datetime:
     """The first moment of a day in the zone of `like`."""
     return datetime.combine(day, time(), tzinfo=like.tzinfo)

@@ -1,6 +1,6 @@
 """The commands, in the order and the groups in which `memcycle --help` shows them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -11,7 +11,9 @@ from memcycle.cli.demonstrate import demo
 from memcycle.cli.inspect import history, memories
 from memcycle.cli.maintain import doctor, graph
 from memcycle.cli.output import explained
+from memcycle.cli.sessions import session, sessions, verify
 from memcycle.cli.talk import ask, ingest
+from memcycle.cli.tidy import maintain
 from memcycle.cli.transfer import export, import_
 
 app = typer.Typer(
@@ -40,8 +42,19 @@ def _options(
 
 
 def _register(panel: str, name: str, command: Callable[..., Any], *examples: str) -> None:
-    epilog = "\n\n".join(("[bold]Examples[/bold]", *examples))
-    app.command(name, epilog=epilog, rich_help_panel=panel)(explained(command))
+    app.command(name, epilog=_epilog(examples), rich_help_panel=panel)(explained(command))
+
+
+def _register_group(panel: str, name: str, command: Callable[..., Any], *examples: str) -> typer.Typer:
+    """A command that also has subcommands."""
+    group = typer.Typer()
+    group.callback(invoke_without_command=True, epilog=_epilog(examples))(explained(command))
+    app.add_typer(group, name=name, rich_help_panel=panel)
+    return group
+
+
+def _epilog(examples: Sequence[str]) -> str:
+    return "\n\n".join(("[bold]Examples[/bold]", *examples))
 
 
 _START, _INSPECT, _CORRECT, _KEEP = "Start", "Inspect", "Correct and erase", "Keep"
@@ -54,6 +67,7 @@ _register(
     "memcycle ingest chat.jsonl --user ann",
     "memcycle ingest locomo10.json --conversation conv-26 --sessions 1-3 --user c26",
     "memcycle ingest chat.jsonl --user ann --model openai:gpt-4o-mini",
+    "memcycle ingest chat.jsonl --user ann --probes 10",
 )
 _register(
     _START,
@@ -70,6 +84,20 @@ _register(
     'memcycle memories --user ann --granularity fact --search "bowl"',
 )
 _register(_INSPECT, "history", history, "memcycle history 3fa85f64")
+_sessions = _register_group(
+    _INSPECT,
+    "sessions",
+    sessions,
+    "memcycle sessions --user ann",
+    "memcycle sessions verify 3 --user ann",
+)
+_sessions.command(
+    "verify",
+    epilog=_epilog(
+        ["memcycle sessions verify 3 --user ann", "memcycle sessions verify 3 -u ann -m openai:gpt-4o-mini"]
+    ),
+)(explained(verify))
+_register(_INSPECT, "session", session, "memcycle session 3 --user ann")
 _register(_CORRECT, "edit", edit, 'memcycle edit 3fa85f64 "Ann lives in Graz."')
 _register(_CORRECT, "undo", undo, "memcycle undo 3fa85f64")
 _register(
@@ -89,5 +117,12 @@ _register(
     "memcycle doctor",
     "memcycle doctor --rebuild",
     "memcycle doctor --reembed --embedder minilm",
+)
+_register(
+    _KEEP,
+    "maintain",
+    maintain,
+    "memcycle maintain --user ann --dry-run",
+    "memcycle maintain --user ann --granularity raw --max-age-days 365",
 )
 _register(_KEEP, "graph", graph, "memcycle graph memory", "memcycle graph recall > recall.mmd")

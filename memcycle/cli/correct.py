@@ -1,5 +1,6 @@
 """`edit`, `undo` and `forget`: a person's word over memory."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +23,11 @@ from memcycle.core.errors import BadInput
 
 if TYPE_CHECKING:
     from memcycle.core.entry import Entry
+    from memcycle.core.probe import Probe
     from memcycle.memory import Memory
+
+_PROBES = 5
+"""Probes told in full."""
 
 
 def edit(
@@ -107,7 +112,8 @@ def forget(
     if as_json:
         print_json(gone)
     else:
-        say(("Erased ", "bold"), f"{gone['forgotten']} memories.")
+        probes = f" and {gone['probes']} probes" if gone.get("probes") else ""
+        say(("Erased ", "bold"), f"{gone['forgotten']} memories{probes}.")
 
 
 def _forget_user(memory: "Memory", user: str, workspace: str | None, *, yes: bool) -> dict[str, object]:
@@ -127,6 +133,19 @@ def _forget_one(
         note("Its words are also held by, and go with it:")
     for other in others:
         note(f"  {other.id[:SHORT]}  {other.granularity}  {other.text}")
-    confirm(f"Erase {1 + len(others)} memories for good?", yes=yes)
+    probes = memory.probes_over([entry, *others], **owner)
+    _note_probes(probes)
+    also = f" and {len(probes)} probes" if probes else ""
+    confirm(f"Erase {1 + len(others)} memories{also} for good?", yes=yes)
     ids = memory.forget(entry.id, only=only, **owner)
-    return {"user": entry.scope.user, "forgotten": len(ids), "ids": ids}
+    return {"user": entry.scope.user, "forgotten": len(ids), "ids": ids, "probes": len(probes)}
+
+
+def _note_probes(probes: "Sequence[Probe]") -> None:
+    """The questions of examinations that were answered from what is erased."""
+    if probes:
+        note("Probes of sessions that may hold its words go with it:")
+    for probe in probes[:_PROBES]:
+        note(f"  session {probe.session}, probe {probe.n}  {probe.question}")
+    if len(probes) > _PROBES:
+        note(f"  ... and {len(probes) - _PROBES} more")

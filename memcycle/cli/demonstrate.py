@@ -14,6 +14,7 @@ from rich.text import Text
 
 from memcycle.cli.options import BaseUrl, Json, Model, open_memory, settings_of
 from memcycle.cli.output import print_json, say, screen, shown
+from memcycle.cli.probes import say_probes, sources
 from memcycle.cli.talk import say_answer, say_usage
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from memcycle.results import Answer
 
 _SOURCES = 3
+_PROBES = 3
+_NOTABLE = ("CONFLICT", "SUPERSEDED", "RETRY", "UPDATE ", "INSERT ", "MERGE ", "rolled back", "UNVERIFIED")
 _NAMES = 14
 """Columns for the name of a node."""
 
@@ -87,6 +90,7 @@ def _run(memory: "Memory", *, model: str, kept: Path | None) -> None:
             last = step.about
             screen().print(Rule(f"session {step.about}", style="dim", align="left"))
         _say_step(step)
+    _say_examined(memory)
     answers = [_ask(memory, question) for question in QUESTIONS]
     stored = summary(memory, answers)
     screen().print(Rule("in memory now", style="dim", align="left"))
@@ -108,8 +112,35 @@ def _run(memory: "Memory", *, model: str, kept: Path | None) -> None:
         say((f'Go on with: memcycle ask "..." --user demo --home {kept}', "dim"))
 
 
+def _say_examined(memory: "Memory") -> None:
+    """What the sessions were examined with, and each probe that memory could not answer at first."""
+    from memcycle.demo import USER, examined
+
+    sessions = examined(memory)
+    failed = [
+        probe
+        for session in sessions
+        for probe in session.examined
+        if probe.before is not None and probe.before.verdict == "failed"
+    ]
+    probes, passed, after = (
+        sum(getattr(one, name) for one in sessions) for name in ("probes", "passed_before", "passed_after")
+    )
+    repairs, back = (sum(getattr(one, name) for one in sessions) for name in ("repairs", "rolled_back"))
+    screen().print(Rule("examined", style="dim", align="left"))
+    say(
+        f"As each session ended, memory was asked {probes} questions made from what was said: it answered "
+        f"{passed}, and {after} after repair ({repairs} repairs kept, {back} rolled back)."
+    )
+    if failed:
+        say((f"It could not answer {len(failed)} of them at first; {_PROBES} at most are told:", "dim"))
+    shown_now = failed[:_PROBES]
+    scope = memory.scope(USER)
+    say_probes(shown_now, memory.bank.turns(scope, sources(shown_now)))
+
+
 def _say_step(step: "Step") -> None:
-    notable = any(word in step.words for word in ("CONFLICT", "SUPERSEDED", "RETRY", "UPDATE "))
+    notable = any(word in step.words for word in _NOTABLE)
     line = Table.grid(padding=(0, 2))
     line.add_column(justify="right", width=_NAMES, style="cyan", no_wrap=True)
     line.add_column(overflow="fold")

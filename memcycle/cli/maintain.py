@@ -1,11 +1,17 @@
 """`doctor` and `graph`: looking after a home, and looking at the graphs."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from memcycle.cli.options import ChromaUrl, Embedder, Home, Json, require_home, settings_of
-from memcycle.cli.output import print_json, say, shown
+from memcycle.cli.output import one_line, print_json, say, shown
+from memcycle.cli.sessions import verify_command
+
+_LISTED = 20
+"""Unverified sessions told in full."""
 
 
 def doctor(
@@ -35,10 +41,25 @@ def doctor(
     if as_json:
         print_json(report)
         return
-    for key, value in report.items():
+    unverified = report.pop("unverified_sessions")
+    for key, value in {**report, "unverified": len(unverified)}.items():
         if value is None:
             continue
         say((f"{key.replace('_', ' '):<16}", "bold"), shown(_plain(value)))
+    _say_unverified(unverified, settings.home)
+
+
+def _say_unverified(found: Sequence[Mapping[str, str]], home: Path) -> None:
+    """The sessions that were committed without an examination, each with the command that makes up for it."""
+    for one in found[:_LISTED]:
+        command = verify_command(one["session"], one["user"], one["workspace"], home)
+        say(
+            ("unverified: ", "yellow"),
+            f"session {one_line(one['session'])} of user {one_line(one['user'])}, {one_line(one['reason'])}; "
+            f"to examine it: {command}",
+        )
+    if len(found) > _LISTED:
+        say((f"  ... and {len(found) - _LISTED} more (see --json)", "dim"))
 
 
 def _plain(value: Any) -> str:

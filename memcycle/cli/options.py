@@ -100,7 +100,8 @@ def settings_of(home: Path | None, **more: Any) -> "Settings":
         return Settings.from_env(home=home, **more)
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadInput(f"{first['loc'][0]}: {first['msg'].removeprefix('Value error, ')}") from error
+        place = ".".join(map(str, first["loc"]))
+        raise BadInput(f"{place}: {first['msg'].removeprefix('Value error, ')}") from error
 
 
 def open_memory(

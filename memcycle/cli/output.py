@@ -38,6 +38,11 @@ def shown(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def one_line(text: str) -> str:
+    """Text as a terminal may show it, on one line."""
+    return shown(" ".join(text.split()))
+
+
 def note(message: str, style: str = "") -> None:
     """A message to the person, on standard error."""
     screen(error=True).print(Text(shown(message), style=style), soft_wrap=True)

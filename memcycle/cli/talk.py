@@ -25,6 +25,7 @@ from memcycle.cli.options import (
     settings_of,
 )
 from memcycle.cli.output import note, print_json, say, screen, shown
+from memcycle.core.settings import Verification
 from memcycle.files import Format
 
 if TYPE_CHECKING:
@@ -63,6 +64,20 @@ def ingest(
             "--chunk-turns", metavar="N", min=1, max=500, show_default="20", help="Turns handled in one go."
         ),
     ] = None,
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Commit sessions at once, without examining what is stored.")
+    ] = False,
+    probes: Annotated[
+        int | None,
+        typer.Option(
+            "--probes",
+            metavar="N",
+            min=1,
+            max=50,
+            show_default="5",
+            help="Questions a session is examined with when it ends.",
+        ),
+    ] = None,
     model: Model = "rules",
     base_url: BaseUrl = None,
     embedder: Embedder = None,
@@ -75,7 +90,10 @@ def ingest(
     A line of a JSONL file is {"session", "speaker", "role": human|ai|tool|system, "text", "time", "id"?},
     its time in ISO 8601.
     """
-    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url, timezone=timezone)
+    wanted = None if probes is None else Verification(probes=probes)
+    settings = settings_of(
+        home, embedder=embedder, chroma_url=chroma_url, timezone=timezone, verification=wanted
+    )
     from memcycle.files import choose, read_conversations
 
     # Everything is read and checked before a home is made or opened.
@@ -91,7 +109,13 @@ def ingest(
         ) as memory,
         _progress() as told,
     ):
-        result = run(memory, chosen, chunk_turns=chunk_turns or CHUNK_TURNS, on_progress=told)
+        result = run(
+            memory,
+            chosen,
+            chunk_turns=chunk_turns or CHUNK_TURNS,
+            verify=False if no_verify else None,
+            on_progress=told,
+        )
     if as_json:
         print_json(result.model_dump(mode="json"))
     else:
@@ -99,6 +123,10 @@ def ingest(
     if result.unextracted:
         note(
             f"{result.unextracted} turns are stored as said, but their facts could not be read; run it again."
+        )
+    if result.unverified and not no_verify:
+        note(
+            f"{len(result.unverified)} sessions could not be examined: `memcycle sessions` says why", "yellow"
         )
 
 
@@ -133,7 +161,7 @@ def _progress_line(stored: "Stored") -> None:
 
 
 def _say_ingested(result: "Ingested") -> None:
-    if not result.turns:
+    if not (result.turns or result.sessions):
         say(("Nothing new. ", "bold"), f"All of it is stored already ({result.seconds:.1f} s).")
         return
     say(
@@ -141,6 +169,12 @@ def _say_ingested(result: "Ingested") -> None:
         f"{result.turns} turns in {result.sessions} sessions: {result.facts} facts, "
         f"{result.episodes} episodes, {result.refreshed} refreshed ({result.seconds:.1f} s).",
     )
+    if result.probes:
+        say(
+            ("Examined ", "bold"),
+            f"with {result.probes} probes: {result.passed_before} passed, {result.passed_after} after repair "
+            f"({result.repairs} repairs kept, {result.rolled_back} rolled back, {result.merged} merged).",
+        )
     for refused in result.rejected[:_SHOWN_REFUSALS]:
         say(("  not stored: ", "dim"), shown(refused.text), (f"  {shown(refused.why)}", "dim"))
     if len(result.rejected) > _SHOWN_REFUSALS:

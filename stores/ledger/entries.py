@@ -64,6 +64,18 @@ def staged(conn: sqlite3.Connection, scope: Scope) -> list[StoredEntry]:
     return _stored(found)
 
 
+def staged_after(conn: sqlite3.Connection, scope: Scope, position: int) -> set[int]:
+    """Integer keys of the session's staged entries whose turns of that session all stand after a place."""
+    found = conn.execute(
+        "SELECT e.row FROM entries e INDEXED BY entries_staged JOIN sources s ON s.row = e.row"
+        " JOIN turns t ON t.scope_key = s.scope_key AND t.id = s.turn AND t.session = e.session"
+        " WHERE e.scope_key = ? AND e.session = ? AND e.status = 'staged'"
+        " GROUP BY e.row HAVING min(t.position) > ?",
+        (scope.key, scope.session, position),
+    )
+    return {row["row"] for row in found}
+
+
 def by_turns(
     conn: sqlite3.Connection,
     scope: Scope,

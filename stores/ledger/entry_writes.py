@@ -24,11 +24,11 @@ INSERT INTO entries (
 )
 """
 
-_UPDATE = """
-UPDATE entries SET turns = :turns, status = :status, supersedes = :supersedes, superseded_by = :superseded_by,
-    valid_until = :valid_until, quote = :quote
-WHERE row = :row
-"""
+_CHANGING = (
+    "turns", "related_turns", "status", "supersedes", "superseded_by", "valid_until", "quote", "importance",
+    "reinforcement", "metadata",
+)  # fmt: skip
+_UPDATE = f"UPDATE entries SET {', '.join(f'{name} = :{name}' for name in _CHANGING)} WHERE row = :row"  # noqa: S608
 
 _LAST = 1 << 40
 """Position of an entry without a known source turn: after all that have one."""
@@ -47,10 +47,13 @@ def insert(conn: sqlite3.Connection, entry: Entry, vector: Vector | None) -> Sto
 
 
 def change(conn: sqlite3.Connection, stored: StoredEntry, **changes: Any) -> StoredEntry:
-    """Changes the state of an entry: turns, status, supersedes, superseded_by, valid_until, quote.
+    """Changes the state of an entry: status, valid_until, supersedes, superseded_by; its sources, turns,
+    related_turns and quote; its weight, importance and reinforcement; its metadata.
 
     The text and everything else is immutable: another text is another entry.
     """
+    fixed = changes.keys() - set(_CHANGING)
+    assert not fixed, f"{sorted(fixed)} of an entry cannot change"  # noqa: S101 - it would not be stored
     entry = stored.entry.model_copy(update=changes)
     conn.execute(_UPDATE, entry_columns(entry) | {"row": stored.row})
     if entry.turns != stored.entry.turns:

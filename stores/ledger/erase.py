@@ -3,7 +3,7 @@
 import sqlite3
 
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger import outbox, tombstones
+from memcycle.stores.ledger import mentions, outbox, tombstones
 
 
 def erase_scope(conn: sqlite3.Connection, scope: Scope) -> list[int]:
@@ -15,10 +15,12 @@ def erase_scope(conn: sqlite3.Connection, scope: Scope) -> list[int]:
     rows = [row["row"] for row in conn.execute("SELECT row FROM entries WHERE scope_key = ?", (scope.key,))]
     conn.execute("DELETE FROM entries WHERE scope_key = ?", (scope.key,))
     conn.execute("DELETE FROM turns WHERE scope_key = ?", (scope.key,))
+    conn.execute("DELETE FROM probes WHERE scope_key = ?", (scope.key,))
     conn.execute("DELETE FROM sessions WHERE scope_key = ?", (scope.key,))
     conn.execute("DELETE FROM events WHERE scope_key = ?", (scope.key,))
     conn.execute("DELETE FROM links WHERE scope_key = ?", (scope.key,))
     conn.execute("DELETE FROM conflicts WHERE scope_key = ?", (scope.key,))
+    mentions.clear(conn, scope)
     outbox.erase(conn, scope)
     tombstones.erase(conn, scope)
     return rows

@@ -21,6 +21,8 @@ _STATE = {
     "title",
     "status",
     "turns",
+    "related_turns",
+    "importance",
     "supersedes",
     "superseded_by",
     "valid_until",
@@ -92,6 +94,35 @@ def last_undoable(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) ->
         {"scope": scope.key, "ids": json_list(ids)},
     ).fetchone()
     return Logged(row["change"], _event(row)) if row else None
+
+
+def writes_by(conn: sqlite3.Connection, scope: Scope, entry: str, actor: str) -> list[tuple[Logged, bool]]:
+    """What an actor wrote to an entry, the last first, and whether that was taken back.
+
+    That it was replaced or deleted counts only where the actor wrote nothing else to it.
+    """
+    found = conn.execute(
+        "SELECT *, change IN (SELECT undoes FROM events WHERE scope_key = :scope AND undoes IS NOT NULL)"
+        " AS undone FROM events WHERE scope_key = :scope AND entry = :entry AND actor = :actor"
+        " AND action IN ('add', 'update', 'merge', 'supersede', 'delete', 'expire') ORDER BY seq DESC",
+        {"scope": scope.key, "entry": entry, "actor": actor},
+    ).fetchall()
+    put = [row for row in found if row["action"] in ("add", "update", "merge")]
+    return [(Logged(row["change"], _event(row)), bool(row["undone"])) for row in put or found]
+
+
+def undone(conn: sqlite3.Connection, scope: Scope) -> dict[str, dict[str, str]]:
+    """Replacements and expiries that were taken back: by change, the action by entry."""
+    found = conn.execute(
+        "SELECT e.change, e.entry, e.action FROM events e WHERE e.scope_key = :scope AND e.change IN ("
+        "  SELECT undoes FROM events WHERE scope_key = :scope AND undoes IS NOT NULL)"
+        " AND e.action IN ('supersede', 'merge', 'update', 'expire')",
+        {"scope": scope.key},
+    )
+    changes: dict[str, dict[str, str]] = {}
+    for row in found:
+        changes.setdefault(row["change"], {})[row["entry"]] = row["action"]
+    return changes
 
 
 def of_change(conn: sqlite3.Connection, scope: Scope, change: str) -> list[Event]:

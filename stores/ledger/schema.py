@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memcycle.core.errors import StoreError
 from memcycle.stores import lexical
+from memcycle.stores.ledger import mentions
 
 APPLICATION_ID = 0x6D656D63
 """Marks the file as a memcycle ledger ("memc"), so that another program's database is never migrated."""
@@ -99,7 +100,40 @@ CREATE TABLE scrubs (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (_TABLES + lexical.SCHEMA,)
+# `part` counts how often the session was committed and reopened, from 1; `committed_position` is where the
+# last committed part ends; `reports` is an object of `SessionReport` by part. The `turns` and `refs` of a
+# probe are the ids of the turns and entries whose words its `data` may hold, so that it goes with them.
+_EXAMINATION = """
+CREATE TABLE sessions_with_parts (
+    seq INTEGER PRIMARY KEY,
+    scope_key TEXT NOT NULL, user TEXT NOT NULL, workspace TEXT NOT NULL, session TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('open', 'verifying', 'committed', 'committed_unverified')),
+    part INTEGER NOT NULL DEFAULT 1, reason TEXT NOT NULL DEFAULT '', reports TEXT NOT NULL DEFAULT '{}',
+    last_position INTEGER NOT NULL DEFAULT 0,
+    closed_position INTEGER NOT NULL DEFAULT 0,
+    committed_position INTEGER NOT NULL DEFAULT 0,
+    touched_at TEXT NOT NULL,
+    UNIQUE (scope_key, session)
+);
+INSERT INTO sessions_with_parts (
+    seq, scope_key, user, workspace, session, status, last_position, closed_position, touched_at
+) SELECT seq, scope_key, user, workspace, session, status, last_position, closed_position, touched_at
+    FROM sessions;
+DROP TABLE sessions;
+ALTER TABLE sessions_with_parts RENAME TO sessions;
+
+CREATE TABLE probes (
+    scope_key TEXT NOT NULL, id TEXT NOT NULL,
+    session TEXT NOT NULL, part INTEGER NOT NULL, n INTEGER NOT NULL,
+    turns TEXT NOT NULL, refs TEXT NOT NULL, data TEXT NOT NULL,
+    PRIMARY KEY (scope_key, id)
+) WITHOUT ROWID;
+CREATE INDEX probes_order ON probes (scope_key, session, part, n);
+
+CREATE INDEX events_undoes ON events (scope_key, undoes) WHERE undoes IS NOT NULL;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_TABLES + lexical.SCHEMA, _EXAMINATION + mentions.SCHEMA)
 """Step n brings a ledger from version n to n + 1. Never change one that was released; append."""
 
 VERSION = len(MIGRATIONS)

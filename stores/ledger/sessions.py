@@ -1,23 +1,60 @@
 """Table `sessions`: which sessions are open, how far they reach, and where their last episode was closed."""
 
+import json
 import sqlite3
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
+from memcycle.core.probe import SessionReport
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger.columns import to_time
+from memcycle.core.usage import add_usage
+from memcycle.stores.ledger.columns import to_json, to_time
 
-SessionStatus = Literal["open", "committed"]
+SessionStatus = Literal["open", "verifying", "committed", "committed_unverified"]
+
+
+class Part(NamedTuple):
+    """A stretch of a session under examination: its number, from 1, and the place of its last turn."""
+
+    number: int
+    until: int
+
+
+class State(NamedTuple):
+    """How far a session has come.
+
+    Attributes:
+        part: The present part. reason: why what is committed was not examined; empty where it was.
+        until: Place up to which it was last committed.
+        reports: What each committed part's end found, by part.
+    """
+
+    status: SessionStatus
+    part: int
+    reason: str
+    until: int
+    reports: dict[int, SessionReport]
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether nothing of it waits for a commit."""
+        return self.status in ("committed", "committed_unverified")
 
 
 class SessionInfo(BaseModel):
     """A session as people see it.
 
     Attributes:
+        status: `open` takes turns, `verifying` is being examined (and takes turns); what is written then is
+            staged. `committed_unverified` was committed without having been examined.
         turns: How many turns it has. staged: entries waiting for its commit.
         first, last: Times of its earliest and latest turn; None without any.
+        part: 1, and one more each time a late turn reopened it.
+        reason: Why a part of what is committed was not examined; empty where all was.
+        report: Sum over its parts of what the last end of each found.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,30 +65,82 @@ class SessionInfo(BaseModel):
     staged: int
     first: AwareDatetime | None = None
     last: AwareDatetime | None = None
+    part: int = 1
+    reason: str = ""
+    report: SessionReport = SessionReport()
 
 
 def reopen(conn: sqlite3.Connection, scope: Scope, session: str, now: datetime) -> None:
-    """Makes the session open, new or committed before."""
+    """Makes the session take what is written to it: new, committed before, or under examination still."""
     conn.execute(
         "INSERT INTO sessions (scope_key, user, workspace, session, status, touched_at)"
-        " VALUES (?, ?, ?, ?, 'open', ?) ON CONFLICT (scope_key, session)"
-        " DO UPDATE SET status = 'open', touched_at = excluded.touched_at",
+        " VALUES (?, ?, ?, ?, 'open', ?) ON CONFLICT (scope_key, session) DO UPDATE SET"
+        " part = part + (status IN ('committed', 'committed_unverified')),"
+        " status = iif(status = 'verifying', 'verifying', 'open'), touched_at = excluded.touched_at",
         (scope.key, scope.user, scope.workspace, session, to_time(now)),
     )
 
 
-def commit(conn: sqlite3.Connection, scope: Scope, session: str, now: datetime) -> None:
-    """Makes the session committed; a session never seen is passed over."""
+def begin(conn: sqlite3.Connection, scope: Scope, session: str, now: datetime) -> Part | None:
+    """Puts the session under examination, up to its last turn of now. None for a session never seen."""
+    key = (scope.key, session)
     conn.execute(
-        "UPDATE sessions SET status = 'committed', touched_at = ? WHERE scope_key = ? AND session = ?",
-        (to_time(now), scope.key, session),
+        "UPDATE sessions SET status = 'verifying', touched_at = ? WHERE scope_key = ? AND session = ?",
+        (to_time(now), *key),
+    )
+    row = conn.execute(
+        "SELECT part, last_position FROM sessions WHERE scope_key = ? AND session = ?", key
+    ).fetchone()
+    return Part(row["part"], row["last_position"]) if row else None
+
+
+def commit(
+    conn: sqlite3.Connection,
+    scope: Scope,
+    session: str,
+    now: datetime,
+    *,
+    reason: str = "",
+    until: int | None = None,
+    reports: dict[int, SessionReport] | None = None,
+) -> None:
+    """Makes the session committed; a session never seen is passed over.
+
+    Args:
+        reason: Why it was not examined, if it was not.
+        until: Place up to which it was committed; all of it without.
+        reports: What replaces its reports.
+    """
+    conn.execute(
+        "UPDATE sessions SET status = ?, reason = ?, reports = coalesce(?, reports),"
+        " committed_position = max(committed_position, coalesce(?, last_position)), touched_at = ?"
+        " WHERE scope_key = ? AND session = ?",
+        (
+            "committed_unverified" if reason else "committed", reason,
+            None if reports is None else _reports_json(reports), until, to_time(now), scope.key, session,
+        ),
+    )  # fmt: skip
+
+
+def state(conn: sqlite3.Connection, scope: Scope, session: str) -> State | None:
+    """How far the session has come; None for one never seen."""
+    row = conn.execute(
+        "SELECT status, part, reason, committed_position, reports FROM sessions"
+        " WHERE scope_key = ? AND session = ?",
+        (scope.key, session),
+    ).fetchone()
+    if row is None:
+        return None
+    return State(
+        row["status"], row["part"], row["reason"], row["committed_position"], _reports(row["reports"])
     )
 
 
 def is_open(conn: sqlite3.Connection, scope: Scope, session: str) -> bool:
     """Whether what is written for the session waits for its commit."""
     found = conn.execute(
-        "SELECT 1 FROM sessions WHERE scope_key = ? AND session = ? AND status = 'open'", (scope.key, session)
+        "SELECT 1 FROM sessions WHERE scope_key = ? AND session = ? AND status IN ('open', 'verifying')",
+        (scope.key, session),
     )
     return found.fetchone() is not None
 
@@ -95,27 +184,41 @@ def close_segment(conn: sqlite3.Connection, scope: Scope, session: str, position
 def infos(conn: sqlite3.Connection, scope: Scope) -> list[SessionInfo]:
     """All sessions of the base scope, or the scope's one, as they began."""
     found = conn.execute(
-        "SELECT s.session, s.status, count(t.row) AS turns, min(t.time) AS first, max(t.time) AS last,"
+        "SELECT s.session, s.status, s.part, s.reason, s.reports,"
+        " count(t.row) AS turns, min(t.time) AS first, max(t.time) AS last,"
         " (SELECT count(*) FROM entries e WHERE e.scope_key = s.scope_key AND e.session = s.session"
         "  AND e.status = 'staged') AS staged"
         " FROM sessions s LEFT JOIN turns t ON t.scope_key = s.scope_key AND t.session = s.session"
         " WHERE s.scope_key = ? AND s.session = coalesce(?, s.session) GROUP BY s.seq ORDER BY s.seq",
         (scope.key, scope.session),
     )
-    return [
-        SessionInfo.model_validate({name: row[name] for name in SessionInfo.model_fields}) for row in found
-    ]
+    return [_info(row) for row in found]
 
 
 def idle_open(conn: sqlite3.Connection, since: datetime) -> list[tuple[Scope, str]]:
-    """Open sessions of the home not written since a time that hold staged entries: (base scope, session)."""
+    """Sessions of the home that wait for their commit and were not written since: (base scope, session).
+
+    These are the ones under examination, and the open ones that hold staged entries.
+    """
     found = conn.execute(
-        "SELECT user, workspace, session FROM sessions s WHERE status = 'open' AND touched_at < ?"
-        " AND EXISTS (SELECT 1 FROM entries e WHERE e.scope_key = s.scope_key AND e.session = s.session"
-        "  AND e.status = 'staged') ORDER BY seq",
+        "SELECT user, workspace, session FROM sessions s WHERE touched_at < ? AND (status = 'verifying'"
+        " OR status = 'open' AND EXISTS (SELECT 1 FROM entries e WHERE e.scope_key = s.scope_key"
+        "  AND e.session = s.session AND e.status = 'staged')) ORDER BY seq",
         (to_time(since),),
     )
     return [(Scope(user=row["user"], workspace=row["workspace"]), row["session"]) for row in found]
+
+
+def unverified(conn: sqlite3.Connection) -> list[tuple[Scope, str]]:
+    """Sessions of the home that were committed without having been examined: (scope, reason)."""
+    found = conn.execute(
+        "SELECT user, workspace, session, reason FROM sessions WHERE status = 'committed_unverified'"
+        " ORDER BY seq"
+    )
+    return [
+        (Scope(user=row["user"], workspace=row["workspace"], session=row["session"]), row["reason"])
+        for row in found
+    ]
 
 
 def scopes_of(conn: sqlite3.Connection, user: str, workspace: str | None) -> list[Scope]:
@@ -138,3 +241,27 @@ def all_scopes(conn: sqlite3.Connection) -> list[Scope]:
 def _number(conn: sqlite3.Connection, query: str, scope: Scope, session: str) -> int:
     row = conn.execute(query, (scope.key, session)).fetchone()
     return int(row[0]) if row else 0
+
+
+_COUNTS = tuple(name for name in SessionReport.model_fields if name != "usage")
+
+
+def _info(row: sqlite3.Row) -> SessionInfo:
+    stored = {name: row[name] for name in SessionInfo.model_fields if name != "report"}
+    return SessionInfo.model_validate(stored | {"report": _sum(_reports(row["reports"]).values())})
+
+
+def _sum(reports: Iterable[SessionReport]) -> SessionReport:
+    total = SessionReport()
+    for one in reports:
+        counts = {name: getattr(total, name) + getattr(one, name) for name in _COUNTS}
+        total = SessionReport(**counts, usage=add_usage(total.usage, one.usage))
+    return total
+
+
+def _reports(text: str) -> dict[int, SessionReport]:
+    return {int(part): SessionReport.model_validate(report) for part, report in json.loads(text).items()}
+
+
+def _reports_json(reports: dict[int, SessionReport]) -> str:
+    return to_json({str(part): report.model_dump(mode="json") for part, report in reports.items()})

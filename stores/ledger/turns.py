@@ -111,6 +111,17 @@ def of_session(
     return [_turn(row) for row in found][::-1]
 
 
+def staged(conn: sqlite3.Connection, scope: Scope, session: str, *, until: int) -> list[Turn]:
+    """Turns of a session up to a place (inclusive) whose raw entry waits for the commit, in order."""
+    found = conn.execute(
+        "SELECT * FROM turns t WHERE scope_key = ? AND session = ? AND position <= ? AND EXISTS ("
+        " SELECT 1 FROM sources s JOIN entries e USING (row) WHERE s.scope_key = t.scope_key"
+        " AND s.turn = t.id AND e.granularity = 'raw' AND e.status = 'staged') ORDER BY position",
+        (scope.key, session, until),
+    )
+    return [_turn(row) for row in found]
+
+
 def unprocessed(conn: sqlite3.Connection, scope: Scope) -> list[Turn]:
     """Turns not read to the end yet, of the scope's session or of all; as sessions began, then by place."""
     found = conn.execute(

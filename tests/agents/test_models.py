@@ -89,6 +89,15 @@ def test_overrides_by_role():
     assert roles.constructor.model.model_name == "small"
 
 
+@pytest.mark.parametrize("name", ["prober", "grader", "repairer", "consolidator"])
+def test_a_role_of_the_session_on_a_model_of_its_own(name):
+    roles = Roles.from_model("openai:small", overrides={name: "openai:large"}, base_url=URL)
+    on_large = [role for role in roles.names() if getattr(roles, role).model_name == "large"]
+    assert on_large == [name]
+    alone = Roles.from_model("rules", overrides={name: "openai:large"}, base_url=URL)
+    assert [role for role in alone.names() if not alone.by_rules(role)] == [name]
+
+
 def test_a_chat_model_object_is_taken_as_it_is():
     own = FakeListChatModel(responses=["x"])
     roles = Roles.from_model(own)
@@ -103,8 +112,8 @@ def test_rules_by_name_with_one_role_on_a_model():
 
 
 def test_bad_overrides_and_types():
-    with pytest.raises(BadInput, match=r"'prober'.*answerer"):
-        Roles.from_model("rules", overrides={"prober": "rules"})
+    with pytest.raises(BadInput, match=r"'diagnoser'.*answerer.*prober"):
+        Roles.from_model("rules", overrides={"diagnoser": "rules"})
     with pytest.raises(ModelUnavailable, match="int"):
         Roles.from_model(7)
 

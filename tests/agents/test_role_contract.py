@@ -8,12 +8,16 @@ import pytest
 from pydantic import BaseModel
 
 from memcycle.agents.answerer import AnswererInput
+from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
 from memcycle.agents.episodes import TriggerInput, WriterInput
+from memcycle.agents.grader import GradeItem, GraderInput
 from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
 from memcycle.agents.meta_thinker import AnswerabilityInput, GuideInput
+from memcycle.agents.prober import ProberInput
 from memcycle.agents.query_reasoner import QueryReasonerInput
 from memcycle.agents.refresher import ConflictView, RefresherInput
+from memcycle.agents.repairer import RepairerInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.views import MemoryView, TurnView
@@ -56,6 +60,9 @@ def inputs(texts: list[str]) -> dict[str, Any]:
     question = texts[-1] if texts else ""
     new = [NewFact(n=turn.n, text=turn.text, speaker=turn.speaker, turn=turn, near=held) for turn in said]
     conflicts = [ConflictView(memory=one, turn=said[-1]) for one in held]
+    # Numbers with gaps: what was answered by nobody is not graded.
+    answers = [GradeItem(n=2 * turn.n, question=question, gold=turn.text, answer=question) for turn in said]
+    first = said[0] if said else TurnView(n=1, speaker="Ines", role="human", text="", time=NOW)
     return {
         "constructor": ConstructorInput(turns=said, memories=held, now=NOW),
         "episode_trigger": TriggerInput(turns=said, new=len(said)),
@@ -70,6 +77,12 @@ def inputs(texts: list[str]) -> dict[str, Any]:
             question=question, gap=question, tried=[question], evidence=held
         ),
         "answerer": AnswererInput(question=question, evidence=held, now=NOW),
+        "prober": ProberInput(turns=said, memories=held, count=3, now=NOW),
+        "grader": GraderInput(items=answers),
+        "repairer": RepairerInput(
+            question=question, gold=first.text, answer="", turns=said, source=first.n, memories=held, now=NOW
+        ),
+        "consolidator": ConsolidatorInput(text=first.text, turn=first, memories=held, now=NOW),
     }
 
 
@@ -82,6 +95,11 @@ def shown(value: BaseModel) -> tuple[set[int], set[int]]:
         if isinstance(part, MemoryView):
             found[1].add(part.n)
     return found
+
+
+def asked_about(value: BaseModel) -> set[int]:
+    """Numbers of the items an input asks about one by one, whatever they are."""
+    return {part.n for part in _parts(value) if hasattr(part, "n") and not isinstance(part, MemoryView)}
 
 
 def _parts(value: Any) -> Iterator[BaseModel]:
@@ -135,6 +153,7 @@ def test_a_role_gives_its_output_and_only_numbers_it_was_shown(role_set, role, k
     turn_numbers, memory_numbers = shown(value)
     assert returned(output, TURN_NUMBERS) <= turn_numbers
     assert returned(output, MEMORY_NUMBERS) <= memory_numbers
+    assert returned(output, {"n": "one"}) <= asked_about(value)
 
 
 @pytest.mark.parametrize("role", OUTPUTS)
@@ -149,3 +168,37 @@ async def test_a_role_says_the_same_awaited(role_set, role):
     value = inputs(TEXTS["plain"])[role]
     runnable = getattr(role_set, role)
     assert await runnable.ainvoke(value) == runnable.invoke(value)
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_prober_keeps_to_the_count_and_to_the_turns(role_set, kind):
+    value = inputs(TEXTS[kind])["prober"]
+    probes = role_set.prober.invoke(value).probes
+    assert len(probes) <= value.count
+    assert len({probe.question for probe in probes}) == len(probes)
+    assert all(probe.question.strip() and probe.answer.strip() for probe in probes)
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_grader_grades_each_item_once(role_set, kind):
+    value = inputs(TEXTS[kind])["grader"]
+    assert [grade.n for grade in role_set.grader.invoke(value).grades] == [item.n for item in value.items]
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_repair_is_grounded_in_a_turn_it_was_shown(role_set, kind):
+    value = inputs(TEXTS[kind])["repairer"]
+    output = role_set.repairer.invoke(value)
+    assert (output.op == "ADD_FACT") == (output.fact is not None)
+    if output.fact is not None:
+        (turn,) = [turn for turn in value.turns if turn.n == output.fact.turn]
+        assert turn.role == "human"
+        assert output.fact.quote.strip()
+        assert output.fact.quote in turn.text
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_consolidator_names_the_memory_it_means(role_set, kind):
+    output = role_set.consolidator.invoke(inputs(TEXTS[kind])["consolidator"])
+    assert (output.decision == "INSERT") == (output.memory is None)
+    assert (output.decision == "MERGE") == bool(output.text)

@@ -18,10 +18,16 @@ def test_the_conversation_is_worth_showing():
 
 def test_its_json(cli):
     shown = cli.json("demo")
-    assert list(shown) == ["turns", "facts", "episodes", "refreshed", "questions"]
+    assert list(shown) == ["turns", "facts", "episodes", "refreshed", "examined", "questions"]
     assert shown["turns"] == len(conversation().turns)
     assert shown["episodes"] >= 5
     assert shown["refreshed"] >= 1
+    examined = shown["examined"]
+    assert list(examined) == [
+        "probes", "passed_before", "passed_after", "ungraded", "repairs", "rolled_back", "merged",
+    ]  # fmt: skip
+    assert examined["probes"] >= len(conversation().sessions)
+    assert 0 < examined["passed_before"] <= examined["passed_after"] <= examined["probes"]
     assert [item["question"] for item in shown["questions"]] == list(QUESTIONS)
     for item in shown["questions"]:
         assert list(item) == ["question", "answer", "answerable", "evidence"]
@@ -61,6 +67,7 @@ def test_a_step_a_line_and_nothing_left_behind(cli, tmp_path, monkeypatch):
         assert any(line.split()[:1] == [node] for line in lines), node
     assert any("CONFLICT" in line for line in lines)
     assert any("SUPERSEDED" in line for line in lines)
+    assert "memory was asked" in shown.stdout
     assert "extractive" in shown.stdout
     for question in QUESTIONS:
         assert question in shown.stdout

@@ -77,9 +77,15 @@ class Cycle:
         graph = build_recall(replace(Roles.rules(), **given), self.bank, settings)
         return graph.invoke({"question": question}, context=context)
 
-    def end(self, session: str = "s1", **roles: Any) -> dict[str, Any]:
-        graph = build_session(replace(Roles.rules(), **roles), self.bank)
-        return graph.invoke({}, context={"user": "ana", "session": session})
+    def end(
+        self,
+        session: str = "s1",
+        settings: Settings | None = None,
+        verify: bool | None = None,
+        **roles: Any,
+    ) -> dict[str, Any]:
+        graph = build_session(replace(Roles.rules(), **roles), self.bank, settings)
+        return graph.invoke({"verify": verify}, context={"user": "ana", "session": session})
 
     def facts(self) -> list[str]:
         return [entry.text for entry in self.bank.entries(ANA, granularity="fact")]

@@ -115,7 +115,7 @@ def test_all_four_graphs_are_served(client):
         ("memory", {"messages", "end_session"}),
         ("remember", {"messages", "turns"}),
         ("recall", {"question"}),
-        ("session", set()),
+        ("session", {"verify"}),
     ],
 )
 def test_a_form_asks_for_the_input_alone_and_the_context_is_described(client, graph, fields):
@@ -174,6 +174,21 @@ def test_remember_and_recall_alone(client):
     assert done["turns"] == ["Ds1:1"]
     assert found["answer"]["evidence"][0]["turns"] == ["Ds1:1"]
     assert client.runs.wait(None, "session", input={}, context=context)["result"]["committed"] >= 2
+
+
+def test_a_session_ends_step_by_step(client):
+    thread, context = new_thread(client), {"user": "ed"}
+    value = {
+        "messages": ["I sold the old loom to a museum in Graz.", "My sister keeps two beehives in Linz."]
+    }
+    client.runs.wait(thread, "remember", input=value, context=context)
+    ends = client.runs.stream(thread, "session", input={}, context=context, stream_mode="updates")
+    steps = [(node, update) for part in ends if part.event == "updates" for node, update in part.data.items()]
+    names = [node for node, _ in steps]
+    assert names[0] == "find_waiting"
+    assert {"probe", "look_up", "examine", "grade", "maintain"} <= set(names)
+    assert names[-1] == "commit"
+    assert names.count("examine") >= steps[-1][1]["result"]["probes"] >= 1
 
 
 def test_a_run_stops_before_a_node_is_changed_by_hand_and_goes_on(client):

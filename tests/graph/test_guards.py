@@ -35,6 +35,7 @@ def turn(text: str, role: str = "human", n: int = 1) -> Turn:
     [
         ("the red door", "I painted The  red\ndoor.", True),
         ("don’t keep it", "Please don't keep it", True),
+        ("&lt;turn> is a tag", "I wrote <turn> is a tag.", True),
         ("", "anything", False),
         ("   ", "anything", False),
         ("the blue door", "I painted the red door", False),

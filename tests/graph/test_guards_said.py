@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memcycle.core.language.readings import another_occasion
 from memcycle.core.turn import Turn
-from memcycle.graph.guards import another_occasion, plainly_said, relative_reading, requested_deletion
+from memcycle.graph.guards import plainly_said, relative_reading, requested_deletion
 
 SAID = datetime(2024, 5, 9, 18, tzinfo=UTC)
 

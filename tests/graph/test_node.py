@@ -7,9 +7,11 @@ import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
+from langgraph.graph import START, StateGraph
 
 from memcycle.core.errors import RoleFailed
 from memcycle.graph.node import Call, nested, node
+from memcycle.graph.states import EvidenceState
 
 
 def run(runnable, state, mode):
@@ -69,7 +71,7 @@ def test_a_provider_error_of_several_calls_is_raised(mode):
         run(node("n", body), {}, mode)
 
 
-def test_model_calls_and_tokens_are_counted_by_role_onto_the_runs_usage(mode):
+def test_model_calls_and_tokens_are_counted_by_role(mode):
     usage = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
 
     def body(state):
@@ -78,9 +80,34 @@ def test_model_calls_and_tokens_are_counted_by_role_onto_the_runs_usage(mode):
         yield Call("judge", model, "x")
         return {}
 
-    before = {"judge": {"calls": 1, "input_tokens": 1, "output_tokens": 1}}
-    assert run(node("n", body), {"usage": before}, mode)["usage"] == {
-        "judge": {"calls": 3, "input_tokens": 15, "output_tokens": 7}
+    assert run(node("n", body), {}, mode)["usage"] == {
+        "judge": {"calls": 2, "input_tokens": 14, "output_tokens": 6}
+    }
+
+
+def test_what_nodes_used_adds_up_also_side_by_side_and_starts_anew_with_each_run(mode):
+    usage = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+
+    def ask(role):
+        def body(state):
+            model = GenericFakeChatModel(messages=iter([AIMessage("a", usage_metadata=usage)]))
+            yield Call(role, model, "x")
+            return {}
+
+        return node(role, body)
+
+    builder = StateGraph(EvidenceState)
+    builder.add_node("start", node("start", lambda state: {"usage": None}))
+    for role in ("judge", "answerer"):
+        builder.add_node(role, ask(role))
+        builder.add_edge("start", role)
+    builder.add_node("again", ask("judge"))
+    builder.add_edge(START, "start")
+    builder.add_edge(["judge", "answerer"], "again")
+    before = {"guide": {"calls": 9, "input_tokens": 9, "output_tokens": 9}}
+    assert run(builder.compile(), {"usage": before}, mode)["usage"] == {
+        "judge": {"calls": 2, "input_tokens": 14, "output_tokens": 6},
+        "answerer": {"calls": 1, "input_tokens": 7, "output_tokens": 3},
     }
 
 

@@ -109,6 +109,76 @@ def test_after_remember(state, label):
     assert routes.after_remember(state) == label
 
 
-@pytest.mark.parametrize(("waiting", "label"), [([], "none wait"), (["D1:1"], "turns wait")])
-def test_after_waiting(waiting, label):
-    assert routes.after_waiting({"waiting": waiting}) == label
+@pytest.mark.parametrize(
+    ("is_open", "waiting", "label"),
+    [
+        (True, [], "none wait"),
+        (True, ["D1:1"], "turns wait"),
+        (False, [], "nothing new"),
+        (False, ["D1:1"], "nothing new"),
+    ],
+)
+def test_after_waiting(is_open, waiting, label):
+    assert routes.after_waiting({"open": is_open, "waiting": waiting}) == label
+
+
+@pytest.mark.parametrize(
+    ("switched_on", "verify", "label"),
+    [
+        (True, None, "to be examined"),
+        (True, True, "to be examined"),
+        (True, False, "as it is"),
+        (False, None, "as it is"),
+        (False, True, "as it is"),
+    ],
+)
+def test_after_episode(switched_on, verify, label):
+    assert routes.after_episode({"verify": verify}, Switches(verify=switched_on)) == label
+
+
+@pytest.mark.parametrize(("probes", "label"), [([], "no probes"), (["p1"], "probes")])
+def test_after_probe(probes, label):
+    assert routes.after_probe({"probes": probes}) == label
+
+
+def sent(**state) -> dict:
+    return {"asked": [], "failed": [], "found": {}, "round": 0, "part": 2} | state
+
+
+@pytest.mark.parametrize(
+    ("route", "state", "label"),
+    [
+        (routes.after_look_up, sent(), "nothing to ask again"),
+        (routes.after_grade, sent(), "all answered"),
+        (routes.after_grade, sent(round=1), "asked again"),
+        (routes.after_grade, sent(round=1, failed=["p1"]), "asked again"),
+    ],
+)
+def test_nothing_is_sent_where_nothing_is_to_do(route, state, label):
+    assert route(state) == label
+
+
+@pytest.mark.parametrize(
+    ("route", "key", "node"),
+    [(routes.after_look_up, "asked", "examine"), (routes.after_grade, "failed", "repair")],
+)
+def test_each_probe_is_sent_with_what_was_found_for_it(route, key, node):
+    state = sent() | {key: ["p1", "p2"], "found": {"p1": ["e1"]}}
+    given = [(one.node, one.arg) for one in route(state)]
+    assert given == [
+        (node, {"probe": "p1", "found": ["e1"], "round": 0, "part": 2}),
+        (node, {"probe": "p2", "found": [], "round": 0, "part": 2}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("proposal", "written", "label"),
+    [
+        ("p1", [], "proposal"),
+        ("p1", ["e1"], "proposal"),
+        (None, ["e1"], "repaired"),
+        (None, [], "nothing repaired"),
+    ],
+)
+def test_after_consolidate(proposal, written, label):
+    assert routes.after_consolidate({"proposal": proposal, "written": written}) == label

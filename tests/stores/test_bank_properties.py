@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from memcycle.core.edit import Edit
 from memcycle.core.entry import same_text
 from memcycle.core.errors import BadInput, UnknownEntry
+from memcycle.core.probe import Probe, probe_id
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import Bank
 from tests.banks import ANN, BOB, ListIndex, add, clock, fact, said, update
@@ -124,6 +125,20 @@ class MemoryMachine(RuleBasedStateMachine):
     def commit(self, scope):
         self.bank.commit_session(scope)
 
+    @rule(scope=st.sampled_from(SCOPES), pick=PICK, turn=TURNS)
+    def examine(self, scope, pick, turn):
+        with contextlib.suppress(BadInput):
+            part = self.bank.begin_verification(scope)
+            held = self.picked(pick)
+            probe = Probe(
+                id=probe_id(scope, part.number, turn), session=scope.session, part=part.number, n=turn,
+                kind="single-hop", question="?", gold="!", turn=f"D{scope.session}:{turn}",
+                memories=(held.id,) if held else (),
+            )  # fmt: skip
+            self.bank.save_probes(scope, [probe])
+            if pick % 2:
+                self.bank.commit_session(scope, until=part.until)
+
     @precondition(lambda self: len(self.everything()) > 25)
     @rule()
     def forget_bob(self):
@@ -153,6 +168,13 @@ class MemoryMachine(RuleBasedStateMachine):
                 assert known[one.superseded_by].scope.base == one.scope.base
                 assert one.valid_until is not None
             assert all(earlier in known for earlier in one.supersedes)
+
+    @invariant()
+    def probes_rest_on_what_is_there(self):
+        for scope in (ANN.base, BOB.base):
+            for probe in self.bank.probes(scope):
+                assert len(self.bank.turns(scope, [probe.turn])) == 1
+                assert len(self.bank.get(scope, probe.memories)) == len(probe.memories)
 
     @invariant()
     def every_entry_has_a_history(self):

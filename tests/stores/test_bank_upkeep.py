@@ -198,6 +198,8 @@ def test_reading_needs_no_embedder_no_index_and_no_lock(tmp_path, monkeypatch):
                 lambda: reader.forget(ANN, entry.id),
                 lambda: reader.forget_user("ann"),
                 lambda: reader.commit_session(ANN),
+                lambda: reader.begin_verification(ANN),
+                lambda: reader.save_probes(ANN, []),
                 lambda: reader.settle_conflicts(ANN, [("a", "b")]),
                 lambda: found(reader, "x"),
                 reader.rebuild,

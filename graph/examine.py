@@ -1,0 +1,245 @@
+"""Nodes of session that examine memory: make probes, look them up, answer, grade (MemMA 3.4)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from memcycle.agents.answerer import AnswererInput, AnswererOutput
+from memcycle.agents.grader import Grade, GradeItem, GraderInput, GraderOutput
+from memcycle.agents.prober import ProbeDraft, ProberInput, ProberOutput
+from memcycle.core.entry import Entry, Granularity, same_text
+from memcycle.core.errors import RoleFailed
+from memcycle.core.language.tokens import approx_tokens, content_stems
+from memcycle.core.probe import Probe, Tried, probe_id
+from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+from memcycle.graph.environment import Env
+from memcycle.graph.evidence import memory_views, turn_views
+from memcycle.graph.guards import support
+from memcycle.graph.node import Step
+from memcycle.graph.states import ProbeState, SessionState
+from memcycle.stores.request import Query, SearchRequest
+
+EARLIER = 10
+"""Entries of earlier sessions shown to the Prober for cross-session probes."""
+
+
+class Examination:
+    """The examining nodes, over one environment."""
+
+    def __init__(self, env: Env) -> None:
+        self.env = env
+
+    def probe(self, state: SessionState, config: RunnableConfig) -> Step:
+        """The Prober asks about the session's turns; it never sees what was stored of them."""
+        scope, wanted = self.env.scope(config), self.env.settings.verification
+        turns = self.env.bank().part_turns(scope, state["until"])
+        shown = spread(turns, wanted.turn_tokens, wanted.probes)
+        earlier = self._earlier(scope, shown)
+        value = ProberInput(
+            turns=turn_views(shown),
+            memories=memory_views(earlier),
+            count=wanted.probes,
+            now=self.env.now(),
+        )
+        try:
+            output: ProberOutput = yield self.env.call("prober", value)
+        except RoleFailed as failed:
+            self.env.bank().save_probes(scope, [], replace_part=state["part"])
+            return {"probes": [], "asked": [], "unverified": str(failed), "warnings": [str(failed)]}
+        drafts, refused = acceptable(output.probes, shown, wanted.probes)
+        probes = [
+            Probe(
+                id=probe_id(scope, state["part"], n),
+                session=str(scope.session),
+                part=state["part"],
+                n=n,
+                kind=draft.kind,
+                question=draft.question.strip(),
+                gold=draft.answer.strip(),
+                turn=turn.id,
+                memories=tuple(entry.id for entry in earlier) if draft.kind == "cross-session" else (),
+            )
+            for n, (draft, turn) in enumerate(drafts, 1)
+        ]
+        self.env.bank().save_probes(scope, probes, replace_part=state["part"])
+        names = [probe.id for probe in probes]
+        return {"probes": names, "asked": names, "warnings": refused}
+
+    def _earlier(self, scope: Scope, turns: Sequence[Turn]) -> list[Entry]:
+        """Facts and episodes of other sessions that speak of what this one speaks of: one search."""
+        queries = sorted((turn for turn in turns if turn.is_evidence), key=lambda turn: -len(turn.text))
+        if not queries:
+            return []
+        results = self.env.bank().search(
+            SearchRequest(
+                scope=scope.base,
+                queries=tuple(Query(text=turn.text) for turn in queries[:EARLIER]),
+                granularities=("fact", "episode"),
+                k=EARLIER,
+                theta=self.env.settings.theta,
+            )
+        )
+        found = sorted(
+            (hit for hits in results for hit in hits if hit.entry.scope.session != scope.session),
+            key=lambda hit: (-hit.score, hit.entry.id),
+        )
+        return list({hit.entry.id: hit.entry for hit in found}.values())[:EARLIER]
+
+    def look_up(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
+        """One search for all probes, over facts and episodes.
+
+        After repair only those are asked again whose evidence now holds something a repair wrote: the others
+        would be answered from what they were answered from before.
+        """
+        scope, probes = self.env.scope(config), self.probes(state, config)
+        if not probes:
+            return {"found": {}, "asked": []}
+        wanted = self.env.settings.verification
+        results = self.env.bank().search(
+            SearchRequest(
+                scope=scope,
+                queries=tuple(Query(text=probe.question) for probe in probes),
+                granularities=self._granularities(),
+                k=wanted.k,
+                theta=self.env.settings.theta,
+            )
+        )
+        found = {
+            probe.id: [hit.entry.id for hit in hits] for probe, hits in zip(probes, results, strict=True)
+        }
+        written = set(state.get("written") or [])
+        again = [name for name, entries in found.items() if not state["round"] or written & set(entries)]
+        return {"found": {name: found[name] for name in again}, "asked": again}
+
+    def _granularities(self) -> tuple[Granularity, ...]:
+        single = self.env.settings.switches.granularity
+        if single != "all":
+            return (single,)
+        return ("raw", "fact", "episode") if self.env.settings.verification.raw else ("fact", "episode")
+
+    def examine(self, state: ProbeState, config: RunnableConfig) -> Step:
+        """The Answerer answers one probe from what was found for it."""
+        scope, bank = self.env.scope(config), self.env.bank()
+        (probe,) = [one for one in bank.probes(scope, part=state["part"]) if one.id == state["probe"]]
+        entries = bank.get(scope, state["found"])
+        tried, warnings = Tried(evidence=tuple(entry.id for entry in entries), abstained=True), []
+        if entries:
+            shown = sorted(entries, key=lambda entry: (str(entry.observed_at), entry.id))
+            value = AnswererInput(
+                question=probe.question, evidence=memory_views(shown), style="sentence", now=self.env.now()
+            )
+            try:
+                output: AnswererOutput = yield self.env.call("answerer", value)
+            except RoleFailed as failed:
+                warnings = [str(failed)]
+                tried = tried.model_copy(update={"abstained": False, "why": str(failed)})
+            else:
+                cited = dict.fromkeys(shown[n].id for n in output.citations if 0 <= n < len(shown))
+                said = {"answer": output.answer, "abstained": not output.answerable, "cited": tuple(cited)}
+                tried = tried.model_copy(update=said)
+        moment = "after" if state["round"] else "before"
+        bank.save_probes(scope, [probe.model_copy(update={moment: tried})])
+        return {"warnings": warnings}
+
+    def grade(self, state: SessionState, config: RunnableConfig) -> Step:
+        """The Grader compares answers with gold answers, all in one call; an abstention needs none."""
+        moment, asked = "after" if state["round"] else "before", set(state["asked"])
+        probes = [probe for probe in self.probes(state, config) if probe.id in asked]
+        tries: list[Tried] = [getattr(probe, moment) for probe in probes]
+        items = [
+            GradeItem(n=n, question=probe.question, gold=probe.gold, answer=tried.answer)
+            for n, (probe, tried) in enumerate(zip(probes, tries, strict=True), 1)
+            if not tried.abstained and not tried.why
+        ]
+        output, warnings = GraderOutput(grades=[]), list[str]()
+        if items:
+            try:
+                output = yield self.env.call("grader", GraderInput(items=items))
+            except RoleFailed as failed:
+                warnings = [str(failed)]
+        grades = {grade.n: grade for grade in output.grades}
+        missing = warnings[0] if warnings else "the Grader left it out"
+        graded = [_graded(tried, grades.get(n), missing) for n, tried in enumerate(tries, 1)]
+        saved = [
+            probe.model_copy(update={moment: tried}) for probe, tried in zip(probes, graded, strict=True)
+        ]
+        self.env.bank().save_probes(self.env.scope(config), saved)
+        ungraded = next((tried.why for tried in graded if tried.verdict == "ungraded"), "")
+        return {
+            "failed": [
+                probe.id for probe, tried in zip(probes, graded, strict=True) if tried.verdict == "failed"
+            ],
+            "unverified": state["unverified"] or ungraded,
+            "warnings": warnings,
+        }
+
+    def probes(self, state: SessionState, config: RunnableConfig) -> list[Probe]:
+        """The probes of this run, in order."""
+        return self.env.bank().probes(self.env.scope(config), part=state["part"]) if state["probes"] else []
+
+
+def _graded(tried: Tried, grade: Grade | None, missing: str) -> Tried:
+    """The attempt with its verdict; ungraded, with the reason, where a role failed."""
+    if tried.abstained:
+        return tried.model_copy(update={"verdict": "failed", "why": "memory does not hold it"})
+    if tried.why:
+        return tried
+    if grade is None:
+        return tried.model_copy(update={"why": missing})
+    return tried.model_copy(update={"verdict": "passed" if grade.correct else "failed", "why": grade.why})
+
+
+def spread(turns: Sequence[Turn], budget: int, parts: int) -> list[Turn]:
+    """Turns within a budget of tokens: all of them, else as many from each of `parts` stretches in turn."""
+    if sum(approx_tokens(turn.text) for turn in turns) <= budget:
+        return list(turns)
+    size = -(-len(turns) // parts)
+    chosen: list[Turn] = []
+    for start in range(0, len(turns), size):
+        left = budget / parts
+        for turn in turns[start : start + size]:
+            left -= approx_tokens(turn.text)
+            if left < 0:
+                break
+            chosen.append(turn)
+    return chosen or list(turns[:1])
+
+
+def acceptable(
+    drafts: Sequence[ProbeDraft], turns: Sequence[Turn], most: int
+) -> tuple[list[tuple[ProbeDraft, Turn]], list[str]]:
+    """The drafts that can be probes, each with its turn; and why the others cannot, in words.
+
+    A probe rests on a turn a person said: what an assistant or a tool said is no evidence and is not stored
+    as facts. Its answer shares words with that turn (a date need not) and does not stand in the question.
+    """
+    kept: list[tuple[ProbeDraft, Turn]] = []
+    refused: list[str] = []
+    asked: set[str] = set()
+    for draft in drafts:
+        turn = turns[draft.turn - 1] if 0 < draft.turn <= len(turns) else None
+        if turn is None:
+            why = f"it cites turn {draft.turn}, which was not shown"
+        elif not turn.is_evidence:
+            why = f"its turn {turn.id} is {turn.role} text"
+        else:
+            why = _flaw(draft, turn) or ("it is asked twice" if same_text(draft.question) in asked else "")
+        if why or turn is None:
+            refused.append(f"a probe was left out, since {why}")
+        elif len(kept) < most:
+            asked.add(same_text(draft.question))
+            kept.append((draft, turn))
+    return kept, refused
+
+
+def _flaw(draft: ProbeDraft, turn: Turn) -> str:
+    if not draft.question.strip() or not draft.answer.strip():
+        return "question or answer is blank"
+    told = set(content_stems(draft.answer))
+    if told and told <= set(content_stems(draft.question)):
+        return "its question gives the answer away"
+    if draft.kind != "temporal" and told and support(draft.answer, turn) == 0:
+        return f"turn {turn.id} does not say so"
+    return ""

@@ -1,0 +1,245 @@
+"""Nodes of session that mend memory: propose, consolidate, write, take back what did not help (MemMA 3.4)."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.runnables import RunnableConfig
+
+from memcycle.agents.consolidator import ConsolidatorInput, ConsolidatorOutput
+from memcycle.agents.constructor import FactDraft
+from memcycle.agents.repairer import RepairerInput, RepairerOutput, RepairFact
+from memcycle.agents.views import TurnView
+from memcycle.core.edit import Edit
+from memcycle.core.errors import RoleFailed
+from memcycle.core.probe import Probe, Repair
+from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+from memcycle.graph.consolidation import ACTOR, Consolidated, decide, merged_edit
+from memcycle.graph.evidence import memory_views, turn_views
+from memcycle.graph.examine import Examination
+from memcycle.graph.grounding import Grounded, Outcome, ground, with_nearest
+from memcycle.graph.guards import stands_in
+from memcycle.graph.node import Step
+from memcycle.graph.organisation import Decided
+from memcycle.graph.states import ProbeState, SessionState
+
+AROUND = 4
+"""Turns before and after the source that the Repairer is shown."""
+
+SHOWN = 10
+"""Stored entries that the Repairer is shown, those of the source turn first."""
+
+
+class Repairing(Examination):
+    """The mending nodes, over one environment."""
+
+    def repair(self, state: ProbeState, config: RunnableConfig) -> Step:
+        """The Repairer proposes a fact for one failed probe, or nothing; its span must stand in a turn."""
+        scope, bank = self.env.scope(config), self.env.bank()
+        (probe,) = [one for one in bank.probes(scope, part=state["part"]) if one.id == state["probe"]]
+        shown = self._around(scope, probe)
+        known = [*bank.by_turns(scope, [probe.turn], "fact"), *bank.get(scope, state["found"])]
+        memories = list({entry.id: entry for entry in known}.values())[:SHOWN]
+        value = RepairerInput(
+            question=probe.question,
+            gold=probe.gold,
+            answer=probe.before.answer if probe.before else "",
+            turns=turn_views(shown),
+            source=next(n for n, turn in enumerate(shown, 1) if turn.id == probe.turn),
+            memories=memory_views(memories),
+            now=self.env.now(),
+        )
+        try:
+            output: RepairerOutput = yield self.env.call("repairer", value)
+        except RoleFailed as failed:
+            repair, warnings = Repair(decision="NOOP", why=str(failed)), [str(failed)]
+        else:
+            repair, warnings = proposed(output, shown), []
+        bank.save_probes(scope, [probe.model_copy(update={"repair": repair})])
+        return {"warnings": warnings}
+
+    def _around(self, scope: Scope, probe: Probe) -> list[Turn]:
+        bank = self.env.bank()
+        source = bank.turns(scope, [probe.turn])
+        place = source[0].position
+        before = bank.session_turns(scope, last=AROUND, before=place)
+        after = bank.session_turns(scope, last=AROUND, before=place + AROUND + 1)
+        return [*before, *source, *(turn for turn in after if turn.position > place)]
+
+    def consolidate(self, state: SessionState, config: RunnableConfig) -> Step:
+        """The Consolidator decides one proposal, beside what is stored and the proposals before it."""
+        scope = self.env.scope(config)
+        probe = next((probe for probe in self.probes(state, config) if is_open(probe)), None)
+        if probe is None or probe.repair is None:
+            return {"proposal": None, "edit": None}
+        outcome, turns = Outcome(), self.env.bank().turns(scope, [str(probe.repair.turn)])
+        drafts = [FactDraft.model_validate({**(probe.repair.draft or {}), "turn": 1})]
+        found = ground(drafts, dict(enumerate(turns, 1)), turns, outcome)
+        grounded = with_nearest(self.env, scope, found, outcome)
+        if not grounded:
+            why = outcome.rejected[0].why if outcome.rejected else "its turn is gone"
+            return _decided(probe, Consolidated("REFUSED", None, "", why), None)
+        (item,) = grounded
+        output, warnings = ConsolidatorOutput(decision="INSERT"), list[str]()
+        twin = next((n for n, entry in enumerate(item.near) if item.repeats(entry)), None)
+        if twin is not None:
+            output = ConsolidatorOutput(decision="SKIP", memory=twin, why="the same words are stored")
+        elif item.near:
+            try:
+                output = yield self.env.call("consolidator", self._input(item))
+            except RoleFailed as failed:
+                warnings = [f"{failed}: the proposal is stored beside what is there"]
+        chosen, made = decide(output, item), self.env.made("repairer", scope)
+        edit: Edit | None = None
+        if chosen.decision == "INSERT":
+            fact = Decided(item.draft, item.turn, item.related, "ADD", None, chosen.why, actor=ACTOR)
+            (edit,) = yield from self.env.organisation.organise([fact], made)
+        elif chosen.decision == "MERGE":
+            edit = merged_edit(item, chosen, made)
+        return {**_decided(probe, chosen, edit), "warnings": warnings}
+
+    def _input(self, item: Grounded) -> ConsolidatorInput:
+        return ConsolidatorInput(
+            text=item.draft.text,
+            speaker=item.draft.speaker or item.turn.speaker,
+            turn=TurnView.of(1, item.turn),
+            event_time=item.draft.event_time,
+            event_precision=item.draft.event_precision,
+            memories=memory_views(item.near),
+            now=self.env.now(),
+        )
+
+    def write_repair(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
+        """Writes what was decided, staged, and notes it on the probe."""
+        scope, bank, decision = self.env.scope(config), self.env.bank(), state["decision"]
+        if decision is None:
+            return {"proposal": None}
+        changes: dict[str, Any] = dict(decision)
+        if state["edit"] is not None:
+            applied = bank.apply(scope, [Edit.model_validate(state["edit"])])
+            entries = [*applied.added, *applied.updated, *applied.merged]
+            if entries:
+                changes |= {"entry": entries[0], "wrote": True}
+            else:
+                changes |= {"decision": "REFUSED", "entry": None}
+                changes["why"] = "; ".join(rejected.why for rejected in applied.rejected)
+        (probe,) = [probe for probe in self.probes(state, config) if probe.id == state["proposal"]]
+        assert probe.repair is not None  # noqa: S101 - only proposals are decided
+        repair = probe.repair.model_copy(update=changes)
+        bank.save_probes(scope, [probe.model_copy(update={"repair": repair})])
+        written = [*state["written"], changes["entry"]] if repair.wrote else state["written"]
+        return {"proposal": None, "edit": None, "decision": None, "written": written, "round": 1}
+
+    def roll_back(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
+        """Takes back what did not help its probe, or broke one that memory answered before."""
+        scope, bank, probes = self.env.scope(config), self.env.bank(), self.probes(state, config)
+        failures = blamed(probes)
+        writes: dict[str, list[str]] = {}
+        for probe in probes:
+            if probe.id in failures and probe.repair is not None:
+                writes.setdefault(str(probe.repair.entry), []).append(failures[probe.id])
+        for entry, reasons in writes.items():
+            # Two repairs merged into one entry are two writes to it.
+            bank.retract(scope, [entry] * len(reasons), actor=ACTOR, why=reasons[0])
+        bank.save_probes(scope, settled(probes, failures))
+        told = [(probe.n, failures[probe.id]) for probe in probes if probe.id in failures]
+        return {"warnings": [f"the repair for probe {n} was rolled back: {why}" for n, why in told]}
+
+
+def is_open(probe: Probe) -> bool:
+    """Whether the probe's repair is proposed and not decided yet."""
+    return probe.repair is not None and probe.repair.draft is not None and probe.repair.decision is None
+
+
+def proposed(output: RepairerOutput, shown: Sequence[Turn]) -> Repair:
+    """What the Repairer proposes, if its span stands in a turn that a person said; else why not."""
+    if output.op == "NOOP" or output.fact is None:
+        return Repair(cause=output.cause, decision="NOOP", why=output.why)
+    turn = _source(output.fact, shown)
+    if turn is None:
+        why = "its span does not stand in a turn of the session that a person said"
+        return Repair(cause=output.cause, decision="REFUSED", why=why)
+    draft = FactDraft.model_validate(output.fact.model_dump())
+    return Repair(cause=output.cause, draft=draft.model_dump(mode="json"), turn=turn.id, why=output.why)
+
+
+def _source(fact: RepairFact, shown: Sequence[Turn]) -> Turn | None:
+    named = shown[fact.turn - 1 : fact.turn] if fact.turn > 0 else []
+    return next(
+        (turn for turn in [*named, *shown] if turn.is_evidence and stands_in(fact.quote, turn.text)), None
+    )
+
+
+def _decided(probe: Probe, chosen: Consolidated, edit: Edit | None) -> dict[str, Any]:
+    return {
+        "proposal": probe.id,
+        "edit": edit.model_dump(mode="json") if edit else None,
+        "decision": {
+            "decision": chosen.decision,
+            "entry": chosen.target.id if chosen.target else None,
+            "why": chosen.why,
+        },
+    }
+
+
+class _Asked(NamedTuple):
+    """A probe with the entries of repairs that its second answer rests on."""
+
+    probe: Probe
+    rests_on: set[str]
+
+
+def blamed(probes: Sequence[Probe]) -> dict[str, str]:
+    """Ids of the probes whose repair is to be rolled back, each with the reason.
+
+    A repair helps where its probe, or another that failed, is now answered from it. It breaks a probe that
+    passed before where the answer, now wrong, cites it; an answer that cites nothing of a repair but had it
+    in its evidence blames all it had. What could not be graded blames nobody.
+    """
+    wrote = {probe.id: str(probe.repair.entry) for probe in probes if probe.repair and probe.repair.wrote}
+    entries = set(wrote.values())
+    again = [
+        _Asked(probe, (entries & set(probe.after.cited)) or (entries & set(probe.after.evidence)))
+        for probe in probes
+        if probe.after is not None
+    ]
+    helped = {
+        entry
+        for asked in again
+        if not asked.probe.passed_before and asked.probe.after and asked.probe.after.verdict == "passed"
+        for entry in asked.rests_on
+    }
+    broke = {
+        entry: asked.probe.n
+        for asked in again
+        if asked.probe.passed_before and asked.probe.after and asked.probe.after.verdict == "failed"
+        for entry in asked.rests_on
+    }
+    failures: dict[str, str] = {}
+    for probe in probes:
+        entry = wrote.get(probe.id)
+        if entry in broke:
+            failures[probe.id] = f"probe {broke[entry]}, which passed before, failed with it"
+        elif entry is not None and entry not in helped and not _unknown(probe):
+            failures[probe.id] = "its probe still failed with it"
+    return failures
+
+
+def _unknown(probe: Probe) -> bool:
+    return probe.after is not None and probe.after.verdict == "ungraded"
+
+
+def settled(probes: Sequence[Probe], failures: dict[str, str]) -> list[Probe]:
+    """The probes as they stand after the roll-back."""
+    gone = {probe.repair.entry for probe in probes if probe.id in failures and probe.repair}
+    found: list[Probe] = []
+    for probe in probes:
+        changes: dict[str, Any] = {}
+        if probe.id in failures and probe.repair is not None:
+            changes["repair"] = probe.repair.model_copy(
+                update={"rolled_back": True, "why": failures[probe.id]}
+            )
+        if probe.after is not None and gone & set(probe.after.cited or probe.after.evidence):
+            changes["as_before"] = True
+        found.append(probe.model_copy(update=changes) if changes else probe)
+    return found

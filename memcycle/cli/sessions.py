@@ -1,0 +1,215 @@
+"""`sessions`, `sessions verify` and `session`: how sessions ended, and what they were examined with."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from memcycle.cli.ids import only_user
+from memcycle.cli.options import (
+    AnyUser,
+    BaseUrl,
+    ChromaUrl,
+    Embedder,
+    Home,
+    Json,
+    Model,
+    Workspace,
+    open_memory,
+    settings_of,
+)
+from memcycle.cli.output import note, one_line, print_json, say, screen
+from memcycle.cli.probes import say_probes, sources
+from memcycle.cli.talk import say_usage
+from memcycle.core.settings import DEFAULT_HOME
+
+if TYPE_CHECKING:
+    from memcycle.core.probe import SessionReport
+    from memcycle.results import Ended, SessionDetail, SessionSummary
+
+SessionId = Annotated[
+    str, typer.Argument(metavar="ID", help="Its id, as `sessions` lists it.", show_default=False)
+]
+
+_STATUS = {"open": "cyan", "verifying": "yellow", "committed": "green", "committed_unverified": "red"}
+
+
+class _Asked(NamedTuple):
+    """What was said before the name of a subcommand, for it to fall back on."""
+
+    user: str | None
+    workspace: str
+    home: Path | None
+    as_json: bool
+
+
+def sessions(
+    context: typer.Context,
+    *,
+    user: AnyUser = None,
+    home: Home = None,
+    workspace: Workspace = "default",
+    as_json: Json = False,
+) -> None:
+    """List sessions: how far each is, and what its examination found and repaired."""
+    if context.invoked_subcommand is not None:
+        context.obj = _Asked(user, workspace, home, as_json)
+        return
+    settings = settings_of(home)
+    with open_memory(settings, read_only=True) as memory:
+        owner = only_user(memory) if user is None else user
+        found = memory.sessions(user=owner, workspace=workspace)
+    if as_json:
+        print_json([one.model_dump(mode="json") for one in found])
+        return
+    if not found:
+        note(f"No sessions of user {owner!r} in workspace {workspace!r}.")
+        return
+    screen().print(_table(found))
+    for one in found:
+        if one.reason:
+            command = verify_command(one.session, owner, workspace, settings.home)
+            say(
+                (f"session {one_line(one.session)}: ", "bold"),
+                (one_line(one.reason), "yellow"),
+                f"; {command}",
+            )
+
+
+def verify(
+    context: typer.Context,
+    *,
+    session_id: SessionId,
+    user: AnyUser = None,
+    home: Annotated[
+        Path | None,
+        # The group reads the environment: read here too, that would win over a `--home` before `verify`.
+        typer.Option(
+            "--home", metavar="DIR", help="Where the memory lives.", show_default="that of `sessions`"
+        ),
+    ] = None,
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", "-w", metavar="NAME", help="A second wall inside one user's memory."),
+    ] = None,
+    model: Model = "rules",
+    base_url: BaseUrl = None,
+    embedder: Embedder = None,
+    chroma_url: ChromaUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Examine a session again: ask memory about it, repair what it cannot answer, commit the rest of it."""
+    asked: _Asked = context.obj
+    where = workspace or asked.workspace
+    settings = settings_of(home or asked.home, embedder=embedder, chroma_url=chroma_url)
+    with open_memory(settings, model=model, base_url=base_url, workspace=where) as memory:
+        named = asked.user if user is None else user
+        owner = only_user(memory) if named is None else named
+        ended = memory.verify_session(session_id, user=owner)
+    if as_json or asked.as_json:
+        print_json(ended.model_dump(mode="json"))
+        return
+    _say_session(ended)
+    for warning in ended.warnings:
+        note(f"Note: {warning}", "yellow")
+    say_usage(ended.usage)
+    if ended.probes:
+        say((f"Each of its probes: {_command(['session'], session_id, owner, where, settings.home)}", "dim"))
+
+
+def session(
+    *,
+    session_id: SessionId,
+    user: AnyUser = None,
+    home: Home = None,
+    workspace: Workspace = "default",
+    as_json: Json = False,
+) -> None:
+    """Show a session and each probe it was examined with: question, answers, repair, decision."""
+    with open_memory(settings_of(home), workspace=workspace, read_only=True) as memory:
+        owner = only_user(memory) if user is None else user
+        found = memory.session(session_id, user=owner)
+        turns = memory.bank.turns(memory.scope(owner), sources(found.examined))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    _say_session(found)
+    say((_extent(found), "dim"))
+    say_usage(found.usage)
+    say_probes(found.examined, turns)
+
+
+def verify_command(session_id: str, user: str, workspace: str, home: Path) -> str:
+    """The command that examines a session again, as a shell takes it."""
+    return _command(["sessions", "verify"], session_id, user, workspace, home)
+
+
+def _command(names: list[str], session_id: str, user: str, workspace: str, home: Path) -> str:
+    words = ["memcycle", *names, session_id, "--user", user]
+    words += ["--workspace", workspace] if workspace != "default" else []
+    words += ["--home", str(home)] if home != DEFAULT_HOME else []
+    return one_line(shlex.join(words))
+
+
+def _table(found: "list[SessionSummary]") -> Table:
+    table = Table(box=None, padding=(0, 1), pad_edge=False, collapse_padding=True, header_style="bold")
+    table.add_column("session", style="cyan", overflow="fold", min_width=4)
+    table.add_column("status", overflow="fold", min_width=10)
+    table.add_column("last turn", style="dim", no_wrap=True)
+    waiting = any(one.staged for one in found)
+    for name in ("turns", "staged") if waiting else ("turns",):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("passed", no_wrap=True)
+    for name in ("repairs", "rolled back", "merged", "calls"):
+        table.add_column(name, justify="right")
+    for one in found:
+        table.add_row(
+            one_line(one.session),
+            Text(one.status, style=_STATUS[one.status]),
+            f"{one.last:%Y-%m-%d}" if one.last else "",
+            str(one.turns),
+            *([Text(str(one.staged), style="yellow" if one.staged else "dim")] if waiting else []),
+            _passed(one),
+            str(one.repairs),
+            Text(str(one.rolled_back), style="yellow" if one.rolled_back else ""),
+            str(one.merged),
+            str(sum(count["calls"] for count in one.usage.values())),
+        )
+    return table
+
+
+def _passed(report: "SessionReport") -> Text:
+    if not report.probes:
+        return Text("no probes", style="dim")
+    style = "green" if report.passed_after == report.probes else "yellow"
+    return Text(f"{report.passed_before} -> {report.passed_after} of {report.probes}", style=style)
+
+
+def _say_session(found: "SessionDetail | SessionSummary | Ended") -> None:
+    """Status, and what the examination found, in words."""
+    say(
+        (f"session {one_line(found.session)}  ", "bold cyan"),
+        (found.status, _STATUS[found.status]),
+        (f"  {one_line(found.reason)}" if found.reason else "", "yellow"),
+    )
+    say(examined(found))
+
+
+def examined(report: "SessionReport") -> Text:
+    """What an examination found and did, in words."""
+    words = Text("Passed: ").append_text(_passed(report))
+    if report.ungraded:
+        words.append(f", {report.ungraded} ungraded", "yellow")
+    words.append(f". Repairs: {report.repairs} kept, {report.rolled_back} rolled back. ")
+    return words.append(f"Merged: {report.merged}. Memories made active: {report.committed}.")
+
+
+def _extent(found: "SessionDetail") -> str:
+    """How much of a conversation it is."""
+    days = sorted({f"{time:%Y-%m-%d}" for time in (found.first, found.last) if time})
+    parts = f", {found.part} parts" if found.part > 1 else ""
+    staged = f", {found.staged} entries staged" if found.staged else ""
+    return f"{found.turns} turns{parts}{staged}" + (f", {' to '.join(days)}" if days else "")

@@ -1,0 +1,40 @@
+"""What `Memory.open` is told, made into what runs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memcycle.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from memcycle.agents.roles import Roles
+    from memcycle.prompts import PromptSet
+
+
+def roles_of(
+    model: "str | BaseChatModel",
+    overrides: "Mapping[str, str | BaseChatModel] | None",
+    prompts: "PromptSet | Mapping[str, str] | str | Path | None",
+    model_args: Mapping[str, Any],
+) -> "Roles | None":
+    """The roles of these arguments, None where they ask for the rules: those are loaded on first use.
+
+    Raises:
+        BadInput: model arguments without a model by name.
+        ModelUnavailable: unknown model name, or no key for it. PromptError: a prompt that cannot be used.
+    """
+    given = {key: value for key, value in model_args.items() if value is not None}
+    if model == "rules" and not overrides and prompts is None:
+        unused = sorted(set(given) - {"base_url", "api_key"})
+        if unused:
+            raise BadInput(f"unknown argument {', '.join(unused)}: model arguments need a model by name")
+        return None
+    from memcycle.agents.roles import Roles
+    from memcycle.prompts import PromptSet
+
+    overlay = (
+        prompts if prompts is None or isinstance(prompts, PromptSet) else PromptSet.shipped().overlay(prompts)
+    )
+    return Roles.from_model(model, overrides=overrides, prompts=overlay, **given)

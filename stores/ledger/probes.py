@@ -1,0 +1,82 @@
+"""Table `probes`: the questions sessions were examined with, and what came of them."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from memcycle.core.probe import Probe, Tried
+from memcycle.core.scope import Scope
+from memcycle.stores.ledger.columns import json_list
+
+
+def put(conn: sqlite3.Connection, scope: Scope, probes: Iterable[Probe]) -> None:
+    """Stores probes, each in place of the one with its id in this base scope."""
+    conn.executemany(
+        "INSERT OR REPLACE INTO probes (scope_key, id, session, part, n, turns, refs, data)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                scope.key, one.id, one.session, one.part, one.n,
+                json_list(sorted(turns_of(one))), json_list(sorted(refs_of(one))), one.model_dump_json(),
+            )
+            for one in probes
+        ],
+    )  # fmt: skip
+
+
+def of_scope(conn: sqlite3.Connection, scope: Scope, part: int | None = None) -> list[Probe]:
+    """Probes of the scope's session, of all without one; as sessions began, then by part and number."""
+    found = conn.execute(
+        "SELECT p.data FROM probes p JOIN sessions s USING (scope_key, session)"
+        " WHERE p.scope_key = ? AND p.session = coalesce(?, p.session) AND p.part = coalesce(?, p.part)"
+        " ORDER BY s.seq, p.part, p.n, p.id",
+        (scope.key, scope.session, part),
+    )
+    return [Probe.model_validate_json(row["data"]) for row in found]
+
+
+def drop_part(conn: sqlite3.Connection, scope: Scope, session: str, part: int) -> None:
+    """Removes the probes of a part of a session."""
+    conn.execute(
+        "DELETE FROM probes WHERE scope_key = ? AND session = ? AND part = ?", (scope.key, session, part)
+    )
+
+
+def erase(conn: sqlite3.Connection, scope: Scope, turns: Iterable[str], entries: Iterable[str]) -> None:
+    """Removes the probes of the base scope that rest on any of these turns and entries."""
+    conn.execute(
+        "DELETE FROM probes WHERE scope_key = :scope AND (EXISTS ("
+        "  SELECT 1 FROM json_each(turns) WHERE value IN (SELECT value FROM json_each(:turns)))"
+        " OR EXISTS (SELECT 1 FROM json_each(refs) WHERE value IN (SELECT value FROM json_each(:refs))))",
+        {"scope": scope.key, "turns": json_list(turns), "refs": json_list(entries)},
+    )
+
+
+def resting(conn: sqlite3.Connection, scope: Scope, probes: Sequence[Probe]) -> list[Probe]:
+    """Those of the probes whose turns and entries are all there, of whatever status."""
+    turns = _there(conn, scope, "turns", {turn for one in probes for turn in turns_of(one)})
+    refs = _there(conn, scope, "entries", {entry for one in probes for entry in refs_of(one)})
+    return [one for one in probes if turns_of(one) <= turns and refs_of(one) <= refs]
+
+
+def turns_of(probe: Probe) -> set[str]:
+    """Ids of the turns whose words it may hold."""
+    repaired = probe.repair.turn if probe.repair is not None else None
+    return {probe.turn} | ({repaired} if repaired is not None else set())
+
+
+def refs_of(probe: Probe) -> set[str]:
+    """Ids of the entries whose words it may hold."""
+    repaired = probe.repair.entry if probe.repair is not None else None
+    tried: list[Tried] = [one for one in (probe.before, probe.after) if one is not None]
+    read = {entry for one in tried for entry in (*one.evidence, *one.cited)}
+    return {*probe.memories, *read} | ({repaired} if repaired is not None else set())
+
+
+_IDS = {
+    "turns": "SELECT id FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
+    "entries": "SELECT id FROM entries WHERE +scope_key = ? AND id IN (SELECT value FROM json_each(?))",
+}
+
+
+def _there(conn: sqlite3.Connection, scope: Scope, table: str, ids: set[str]) -> set[str]:
+    return {row["id"] for row in conn.execute(_IDS[table], (scope.key, json_list(sorted(ids))))}
