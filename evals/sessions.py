@@ -208,15 +208,17 @@ def _deleted_table(figures: dict[str, Any]) -> Table:
 
 def _fate_table(figures: dict[str, Any]) -> Table:
     own = figures["deleted"]
-    total = own["total"]
+    total, fates = own["total"], own["fates"]
+    missed = total["asked_for"] - sum(count for name, count in fates.items() if name.startswith("not lost"))
     share = "none asked for" if total["share_back"] is None else f"{total['share_back']:.0%} came back"
     table = Table(
         "what became of it",
         title=f"Deleted facts that a probe asks for: {share}",
-        caption=f"{total['asked_for']} of {total['deleted']} deleted facts are asked for",
+        caption=f"{total['asked_for']} of {total['deleted']} deleted facts are asked for; nothing else "
+        f"answered for {missed} of them",
     )
     table.add_column("facts", justify="right")
-    for name, count in own["fates"].items():
+    for name, count in fates.items():
         table.add_row(name, str(count))
     return table
 

@@ -32,6 +32,7 @@ from rich.table import Table
 
 from memcycle.agents.roles import Roles
 from memcycle.core.errors import BadInput
+from memcycle.core.settings import Verification
 from memcycle.core.usage import Usage, add_usage
 from memcycle.evals.locomo import Sample, load_locomo, sample_named
 from memcycle.evals.rules_model import RulesModel, roles_on
@@ -139,7 +140,8 @@ def _cost_table(figures: dict[str, dict[str, dict[str, float]]], chunk: int) -> 
     table = Table(
         "role",
         title="Model calls and approximate tokens",
-        caption=f"calls / tokens read / written; a chunk: up to {chunk} turns; roles: means, all: medians",
+        caption=f"calls / tokens read / written; a chunk: up to {chunk} turns; a session's end: up to "
+        f"{Verification().probes} probes; roles: means, all: medians",
     )
     for unit in UNITS:
         table.add_column(f"a {unit}", justify="right")

@@ -141,7 +141,7 @@ class Examination:
                 tried = tried.model_copy(update=said)
         moment = "after" if state["round"] else "before"
         bank.save_probes(scope, [probe.model_copy(update={moment: tried})])
-        return {"warnings": warnings}
+        return {"answered": [probe.id], "warnings": warnings}
 
     def grade(self, state: SessionState, config: RunnableConfig) -> Step:
         """The Grader compares answers with gold answers, all in one call; an abstention needs none."""

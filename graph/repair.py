@@ -56,7 +56,7 @@ class Repairing(Examination):
         else:
             repair, warnings = proposed(output, shown), []
         bank.save_probes(scope, [probe.model_copy(update={"repair": repair})])
-        return {"warnings": warnings}
+        return {"mended": [probe.id], "warnings": warnings}
 
     def _around(self, scope: Scope, probe: Probe) -> list[Turn]:
         bank = self.env.bank()

@@ -63,6 +63,8 @@ class _Session(Repairing):
             "found": {},
             "round": 0,
             "failed": [],
+            "answered": None,
+            "mended": None,
             "proposal": None,
             "edit": None,
             "decision": None,

@@ -157,6 +157,7 @@ class SessionState(SessionInput, total=False):
         part: Which stretch of the session this is, from 1.
         probes: Ids of the probes. asked: those to ask next, found: by id the entries that hold their
             answer, round: 0 before repair, 1 after it. failed: ids of those that memory did not answer.
+        answered, mended: Ids of probes as they were answered, and repaired, side by side.
         proposal: Id of the probe whose repair is decided, with the decision and the edit to be written.
         written: Ids of entries that repairs wrote. maintained: counts of what maintenance did.
         unverified: Why the session could not be verified, empty if it could.
@@ -173,6 +174,8 @@ class SessionState(SessionInput, total=False):
     found: dict[str, list[str]]
     round: int
     failed: list[str]
+    answered: Annotated[list[str], collect]
+    mended: Annotated[list[str], collect]
     proposal: str | None
     edit: dict[str, Any] | None
     decision: dict[str, Any] | None

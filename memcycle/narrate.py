@@ -173,6 +173,25 @@ def _probed(update: Update, texts: _Texts) -> str:
     return f"{_count(len(asked), 'probe')} made from the turns{first}"
 
 
+def _answered(update: Update, texts: _Texts) -> str:
+    probe = texts.probe(update["answered"][0])
+    tried = (probe.after or probe.before) if probe is not None else None
+    if probe is None or tried is None:
+        return "the probe is gone: what it rests on was forgotten"
+    said = "nothing" if tried.abstained else quoted(tried.answer)
+    return f"probe {probe.n} {quoted(probe.question)} memory says {said}"
+
+
+def _mended(update: Update, texts: _Texts) -> str:
+    probe = texts.probe(update["mended"][0])
+    if probe is None or probe.repair is None:
+        return "the probe is gone: what it rests on was forgotten"
+    repair = probe.repair
+    if repair.draft is None:
+        return f"probe {probe.n}: {repair.decision}, {repair.why or repair.cause}"
+    return f"probe {probe.n}: proposes {quoted(repair.draft['text'])}, {repair.cause}"
+
+
 def _consolidated(update: Update, texts: _Texts) -> str:
     probe = texts.probe(update["proposal"]) if update["proposal"] else None
     if probe is None or probe.repair is None:
@@ -197,6 +216,8 @@ def _committed(update: Update) -> str:
 
 _LOOKED_UP: dict[str, Callable[[Update, _Texts], str]] = {
     "probe": _probed,
+    "examine": _answered,
+    "repair": _mended,
     "consolidate": _consolidated,
     "judge": _judge,
     "refresh": _refresh,
@@ -226,6 +247,7 @@ _PLAIN: dict[str, Callable[[Update], str]] = {
     "apply_episode": lambda update: f"{_count(len(update['result']['episodes']), 'episode')} stored",
     "look_up": lambda update: f"evidence looked up for {_count(len(update['asked']), 'probe')}",
     "grade": lambda update: f"{_count(len(update['failed']), 'probe')} failed",
+    "write_repair": lambda update: f"{_count(len(update.get('written') or []), 'repair')} written so far",
     "roll_back": lambda update: "; ".join(update["warnings"]) or "every repair helped",
     "maintain": _maintained,
     "commit": _committed,

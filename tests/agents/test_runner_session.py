@@ -137,7 +137,8 @@ def test_a_wrong_item_of_a_cut_reply_is_no_complete_item(server):
 
 def test_nulls_of_a_noop_and_of_an_insert_are_defaults(server):
     server.script("repairer", {"op": "NOOP", "cause": None, "fact": None, "why": "stored already"})
-    assert (ask(server, "repairer").fact, ask(server, "repairer").cause) == (None, "unknown")
+    repaired = ask(server, "repairer")
+    assert (repaired.fact, repaired.cause) == (None, "unknown")
     server.script("consolidator", {"decision": "INSERT", "memory": None, "text": None})
     output = ask(server, "consolidator")
     assert (output.decision, output.memory, output.text) == ("INSERT", None, "")

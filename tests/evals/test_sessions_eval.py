@@ -285,7 +285,7 @@ def test_the_tables_say_what_they_show(app, data):
     words = " ".join(result.stdout.split())
     assert "Sessions of made-up, rules" in words
     assert "50% of the staged facts deleted" in words
-    assert "deleted facts are asked for" in words
+    assert "deleted facts are asked for; nothing else answered for" in words
     assert "came back" in words
 
 

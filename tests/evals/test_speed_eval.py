@@ -65,6 +65,8 @@ def test_every_chunk_session_and_question_is_measured_with_rules_and_with_a_mode
     assert constructor["chunk"]["calls"] == 1.0
     assert constructor["chunk"]["input_tokens"] > constructor["chunk"]["output_tokens"] > 0
     assert "question" not in constructor
+    assert figures["costs"]["prober"] == {"session's end": figures["costs"]["prober"]["session's end"]}
+    assert figures["costs"]["prober"]["session's end"]["calls"] == 1.0
     assert figures["costs"]["answerer"]["question"]["calls"] <= 1.0
     assert figures["tokens"] == "approximate"
 
