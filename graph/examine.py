@@ -21,8 +21,9 @@ from memcycle.graph.node import Step
 from memcycle.graph.states import ProbeState, SessionState
 from memcycle.stores.request import Query, SearchRequest
 
-EARLIER = 10
-"""Entries of earlier sessions shown to the Prober for cross-session probes."""
+EARLIER, LOOKED_FROM = 10, 3
+"""Entries of earlier sessions that the Prober is shown for cross-session probes, and how many turns, the longest
+first, they are looked for from."""
 
 
 class Examination:
@@ -75,7 +76,7 @@ class Examination:
         results = self.env.bank().search(
             SearchRequest(
                 scope=scope.base,
-                queries=tuple(Query(text=turn.text) for turn in queries[:EARLIER]),
+                queries=tuple(Query(text=turn.text) for turn in queries[:LOOKED_FROM]),
                 granularities=("fact", "episode"),
                 k=EARLIER,
                 theta=self.env.settings.theta,

@@ -9,8 +9,10 @@ from memcycle.agents.consolidator import ConsolidatorInput, ConsolidatorOutput
 from memcycle.agents.constructor import FactDraft
 from memcycle.agents.repairer import RepairerInput, RepairerOutput, RepairFact
 from memcycle.agents.views import TurnView
+from memcycle.core.departure import departure
 from memcycle.core.edit import Edit
 from memcycle.core.errors import RoleFailed
+from memcycle.core.language.tokens import content_stems
 from memcycle.core.probe import Probe, Repair
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
@@ -80,6 +82,9 @@ class Repairing(Examination):
             why = outcome.rejected[0].why if outcome.rejected else "its turn is gone"
             return _decided(probe, Consolidated("REFUSED", None, "", why), None)
         (item,) = grounded
+        if self._revives(scope, item):
+            why = "it names what a fact of the same turn has replaced"
+            return _decided(probe, Consolidated("REFUSED", None, "", why), None)
         output, warnings = ConsolidatorOutput(decision="INSERT"), list[str]()
         twin = next((n for n, entry in enumerate(item.near) if item.repeats(entry)), None)
         if twin is not None:
@@ -97,6 +102,16 @@ class Repairing(Examination):
         elif chosen.decision == "MERGE":
             edit = merged_edit(item, chosen, made)
         return {**_decided(probe, chosen, edit), "warnings": warnings}
+
+    def _revives(self, scope: Scope, item: Grounded) -> bool:
+        """Whether it speaks of what is no longer so by its own turn, as was settled when that was read."""
+        bank, told = self.env.bank(), set(content_stems(item.draft.text))
+        return any(
+            told & (set(content_stems(old.text)) - set(content_stems(fact.text)))
+            for fact in bank.by_turns(scope, [item.turn.id], "fact")
+            for old in bank.get(scope, fact.supersedes)
+            if departure(old) is None
+        )
 
     def _input(self, item: Grounded) -> ConsolidatorInput:
         return ConsolidatorInput(

@@ -24,6 +24,8 @@ EXPECTED = {
     "openai:gpt-4o-mini": "constructor",
     "What do I keep on the roof?": "beehives",
     "What does the user play?": "cello",
+    "memory.session(": "->",
+    "checkpointer(": "['Dt2:1']",
     "prompts.text(": "",
     "lenient = ": "",
 }
@@ -37,7 +39,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 def test_the_readme_has_the_examples_this_module_knows():
     assert len(PYTHON) == len(EXPECTED)
-    assert len(BASH) == 2
+    assert len(BASH) == 3
 
 
 @pytest.mark.parametrize("mark", EXPECTED)

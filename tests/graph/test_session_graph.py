@@ -240,6 +240,22 @@ def test_a_span_of_another_turn_is_found_there(cycle):
     assert entry.turns == ("Ds1:1",)
 
 
+def test_a_repair_does_not_bring_back_what_its_turn_replaced(cycle):
+    cycle.remember("I teach at Larkfield.", constructor=knows("Ana teaches at Larkfield"))
+    new = FactDraft(text="Ana teaches at Quarry Lane", turn=0, edit="UPDATE", target=0)
+    cycle.remember(
+        "I left Larkfield, I teach at Quarry Lane now.", constructor=Scripted(ConstructorOutput(facts=[new]))
+    )
+    back = RepairFact(text="Ana left Larkfield", turn=2, quote="I left Larkfield")
+    roles = plain() | {
+        "prober": asks(("What did Ana leave?", "Larkfield", 2)),
+        "answerer": answers(leave="left"),
+    }
+    cycle.end(**roles, repairer=Scripted(adds(back)))
+    assert cycle.facts() == ["Ana teaches at Quarry Lane"]
+    assert only_probe(cycle).repair.why == "it names what a fact of the same turn has replaced"
+
+
 def failure(role: str) -> RoleFailed:
     return RoleFailed(role, "it answered in prose", "")
 
