@@ -22,8 +22,8 @@ from memcycle.graph.states import ProbeState, SessionState
 from memcycle.stores.request import Query, SearchRequest
 
 EARLIER, LOOKED_FROM = 10, 3
-"""Entries of earlier sessions that the Prober is shown for cross-session probes, and how many turns, the longest
-first, they are looked for from."""
+"""Entries of earlier sessions that the Prober is shown for cross-session probes, and how many turns, the
+longest first, they are looked for from."""
 
 
 class Examination:
