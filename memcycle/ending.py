@@ -4,7 +4,7 @@ import asyncio
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -19,6 +19,7 @@ from memcycle.idle import IdleSessions
 from memcycle.results import Ended, SessionDetail, SessionSummary
 from memcycle.runs import Run, awaited, off_loop, runs
 from memcycle.stored import Stored, first_complaint
+from memcycle.stores.bank import Bank
 from memcycle.stores.ledger.sessions import SessionInfo
 
 T = TypeVar("T")
@@ -69,9 +70,8 @@ class Ending(Stored):
         """
         named = session or MAIN_SESSION
         context = self._context(user, workspace, named, None)
-        if self.idle is not None:
-            self.idle.forget(self._in_session(named, user, workspace))
-        return Run("session", {"verify": verify}, context, functools.partial(_ended, named))
+        read = self._no_longer_waiting(context, functools.partial(_ended, named))
+        return Run("session", {"verify": verify}, context, read)
 
     aend_session = awaited(end_session)
 
@@ -116,8 +116,33 @@ class Ending(Stored):
             return None
         return IdleSessions(self._end_idle, after, now=world.now, give_up=self._give_up)
 
-    def _end_idle(self, scope: Scope) -> Ended:
-        return self.end_session(scope.session, user=scope.user, workspace=scope.workspace)
+    def _end_idle(self, scope: Scope) -> None:
+        context = Context(user=scope.user, workspace=scope.workspace, session=scope.session)
+        self.graphs["session"].invoke({}, context=context)
+
+    def _await_silence(self, bank: Bank) -> None:
+        """Sessions that another process left open, silent for long, are ended too, once nobody comes back."""
+        if self.idle is not None and self.settings.idle_after is not None:
+            silent_since = bank.world.now() - timedelta(seconds=self.settings.idle_after)
+            for scope in bank.open_sessions(silent_since):
+                self.idle.touch(scope)
+
+    def _no_longer_waiting(
+        self, context: Context, read: Callable[[Mapping[str, Any]], T]
+    ) -> Callable[[Mapping[str, Any]], T]:
+        """Drops a session's wait once it has ended; an end that fails leaves it waiting."""
+        idle, scope = self.idle, _scope_of(context)
+        if idle is None:
+            return read
+        idle.touch(scope)
+
+        def read_and_forget(out: Mapping[str, Any]) -> T:
+            # Open again: somebody spoke while it ended.
+            if out["result"]["status"] != "open":
+                idle.forget(scope)
+            return read(out)
+
+        return read_and_forget
 
     def _give_up(self, scope: Scope, error: Exception) -> None:
         """The last resort: nothing said waits for ever. The error's words are left out: they may quote it."""
@@ -130,10 +155,7 @@ class Ending(Stored):
 
         A chunk may take a model longer than a session may be silent.
         """
-        idle, scope = (
-            self.idle,
-            Scope(user=context.user, workspace=context.workspace, session=context.session),
-        )
+        idle, scope = self.idle, _scope_of(context)
         if idle is None:
             return read
         idle.touch(scope)
@@ -180,6 +202,10 @@ class Ending(Stored):
             raise BadInput(first_complaint(error)) from error
         except ValueError as error:
             raise BadInput(f"now: {error}") from error
+
+
+def _scope_of(context: Context) -> Scope:
+    return Scope(user=context.user, workspace=context.workspace, session=context.session)
 
 
 def _ended(session: str, out: Mapping[str, Any]) -> Ended:

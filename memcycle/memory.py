@@ -272,6 +272,7 @@ class Memory(Ending):
                     if self._read_only
                     else shared_bank(self.settings, embeddings=self._embeddings, world=self._world)
                 )
+                self._await_silence(self._bank)
             return self._bank
 
 

@@ -1,6 +1,7 @@
 """The reading half of the bank: what the ledger knows, inside one base scope."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from memcycle.core.clock import World
@@ -166,6 +167,11 @@ class Reading:
         """
         with self.ledger.read() as conn:
             return probes.of_scope(conn, scope, part)
+
+    def open_sessions(self, silent_since: datetime) -> list[Scope]:
+        """Sessions of the home, of all users, that wait for their end and were not spoken in since a time."""
+        with self.ledger.read() as conn:
+            return [scope.within(session) for scope, session in sessions.idle_open(conn, silent_since)]
 
     def export(self, scope: Scope) -> Iterator[dict[str, Any]]:
         """Every entry of the scope as JSON data; see `portable.export`."""

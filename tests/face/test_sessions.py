@@ -244,6 +244,30 @@ def test_what_is_ended_by_hand_waits_no_more(tmp_path):
         assert memory.idle.waiting == []
 
 
+def test_an_end_by_hand_that_fails_leaves_the_session_waiting(tmp_path, monkeypatch):
+    with opened(tmp_path / "home", now=HandClock(), idle_after=60) as memory:
+        memory.add(CHAT)
+        with monkeypatch.context() as patched:
+            patched.setitem(memory.graphs, "session", Always(StoreError("no disk")))
+            with pytest.raises(StoreError):
+                memory.end_session()
+        assert [waiting.scope.session for waiting in memory.idle.waiting] == ["main"]
+
+
+def test_what_another_process_left_open_is_ended_after_the_same_silence(tmp_path):
+    clock = HandClock()
+    with opened(tmp_path / "home", now=clock) as memory:
+        memory.add(CHAT, session="left")
+        clock.pass_(61)
+        memory.add(CHAT, session="lively")
+    with opened(tmp_path / "home", now=clock, idle_after=60) as memory:
+        assert [waiting.scope.session for waiting in memory.idle.waiting] == ["left"]
+        clock.pass_(60)
+        memory.idle.run_due()
+        assert memory.idle.flush(20) == []
+        assert (status(memory, "left"), status(memory, "lively")) == ("committed", "open")
+
+
 def test_closing_ends_what_waits(tmp_path):
     clock = HandClock()
     with opened(tmp_path / "home", now=clock, idle_after=60) as memory:

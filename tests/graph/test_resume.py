@@ -33,7 +33,7 @@ LAST = {
 }
 ROLES = [
     "retriever", "judge", "answerability", "query_reasoner", "answerer",
-    "refresher", "guide", "constructor", "fact_judge", "episode_writer",
+    "refresher", "guide", "constructor", "fact_judge", "episode_writer", "prober", "grader",
 ]  # fmt: skip
 WRITES = [("stage_turns", 1), ("apply", 1), ("apply", 2), ("apply", 3), ("apply", 4), ("commit_session", 1)]
 
