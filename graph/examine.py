@@ -10,7 +10,7 @@ from memcycle.agents.grader import Grade, GradeItem, GraderInput, GraderOutput
 from memcycle.agents.prober import ProbeDraft, ProberInput, ProberOutput
 from memcycle.core.entry import Entry, Granularity, same_text
 from memcycle.core.errors import RoleFailed
-from memcycle.core.language.tokens import approx_tokens, content_stems
+from memcycle.core.language.tokens import approx_tokens, content_stems, tokenize
 from memcycle.core.probe import Probe, Tried, probe_id
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
@@ -24,6 +24,9 @@ from memcycle.stores.request import Query, SearchRequest
 EARLIER, LOOKED_FROM = 10, 3
 """Entries of earlier sessions that the Prober is shown for cross-session probes, and how many turns, the
 longest first, they are looked for from."""
+
+
+TOPIC_WORDS = 8
 
 
 class Examination:
@@ -76,7 +79,7 @@ class Examination:
         results = self.env.bank().search(
             SearchRequest(
                 scope=scope.base,
-                queries=tuple(Query(text=turn.text) for turn in queries[:LOOKED_FROM]),
+                queries=tuple(Query(text=_topic(turn)) for turn in queries[:LOOKED_FROM]),
                 granularities=("fact", "episode"),
                 k=EARLIER,
                 theta=self.env.settings.theta,
@@ -190,6 +193,12 @@ def _graded(tried: Tried, grade: Grade | None, missing: str) -> Tried:
     if grade is None:
         return tried.model_copy(update={"why": missing})
     return tried.model_copy(update={"verdict": "passed" if grade.correct else "failed", "why": grade.why})
+
+
+def _topic(turn: Turn) -> str:
+    """The longest words of a turn: what it is about, in few enough words to be looked up at any size."""
+    words = dict.fromkeys(tokenize(turn.text))
+    return " ".join(sorted(words, key=lambda word: (-len(word), word))[:TOPIC_WORDS])
 
 
 def spread(turns: Sequence[Turn], budget: int, parts: int) -> list[Turn]:

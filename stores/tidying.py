@@ -179,9 +179,11 @@ def _near(
 
 
 def _telling(entry: Entry) -> list[str]:
-    """The stems that tell a fact from others: not the names that stand in most facts of a person."""
+    """The stems that tell a fact from others: its longest ones, not the names that stand in most facts of a
+    person. A fact that says the same lacks no more than a fifth of its words, and so not all of these."""
     names = [name for name in (entry.speaker, *entry.persons) if name]
-    return content_stems(strip_names(entry.text, names)) or content_stems(entry.text) or stems(entry.text)
+    found = content_stems(strip_names(entry.text, names)) or content_stems(entry.text) or stems(entry.text)
+    return sorted(dict.fromkeys(found), key=lambda stem: (-len(stem), stem))[: max(3, len(found) // 5 + 1)]
 
 
 def _summaries(conn: sqlite3.Connection, scope: Scope) -> list[Entry]:
