@@ -126,7 +126,7 @@ class Examination:
     def examine(self, state: ProbeState, config: RunnableConfig) -> Step:
         """The Answerer answers one probe from what was found for it."""
         scope, bank = self.env.scope(config), self.env.bank()
-        (probe,) = [one for one in bank.probes(scope, part=state["part"]) if one.id == state["probe"]]
+        probe = self.named(scope, state["part"], state["probe"])
         entries = bank.get(scope, state["found"])
         tried, warnings = Tried(evidence=tuple(entry.id for entry in entries), abstained=True), []
         if entries:
@@ -178,6 +178,11 @@ class Examination:
             "unverified": state["unverified"] or ungraded,
             "warnings": warnings,
         }
+
+    def named(self, scope: Scope, part: int, name: str) -> Probe:
+        """The probe with this id, as it stands in the ledger."""
+        (probe,) = [one for one in self.env.bank().probes(scope, part=part) if one.id == name]
+        return probe
 
     def probes(self, state: SessionState, config: RunnableConfig) -> list[Probe]:
         """The probes of this run, in order."""

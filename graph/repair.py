@@ -38,7 +38,7 @@ class Repairing(Examination):
     def repair(self, state: ProbeState, config: RunnableConfig) -> Step:
         """The Repairer proposes a fact for one failed probe, or nothing; its span must stand in a turn."""
         scope, bank = self.env.scope(config), self.env.bank()
-        (probe,) = [one for one in bank.probes(scope, part=state["part"]) if one.id == state["probe"]]
+        probe = self.named(scope, state["part"], state["probe"])
         shown = self._around(scope, probe)
         known = [*bank.by_turns(scope, [probe.turn], "fact"), *bank.get(scope, state["found"])]
         memories = list({entry.id: entry for entry in known}.values())[:SHOWN]
@@ -138,7 +138,7 @@ class Repairing(Examination):
             else:
                 changes |= {"decision": "REFUSED", "entry": None}
                 changes["why"] = "; ".join(rejected.why for rejected in applied.rejected)
-        (probe,) = [probe for probe in self.probes(state, config) if probe.id == state["proposal"]]
+        probe = self.named(scope, state["part"], str(state["proposal"]))
         assert probe.repair is not None  # noqa: S101 - only proposals are decided
         repair = probe.repair.model_copy(update=changes)
         bank.save_probes(scope, [probe.model_copy(update={"repair": repair})])

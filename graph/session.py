@@ -53,7 +53,7 @@ class _Session(Repairing):
         scope, bank = self.env.scope(config), self.env.bank()
         info = next(iter(bank.sessions(scope)), None)
         waiting = [turn.id for turn in bank.unprocessed(scope)]
-        done = info is not None and info.status.startswith("committed") and not info.staged and not waiting
+        done = info is not None and info.is_committed and not info.staged and not waiting
         fresh: dict[str, Any] = {
             "open": info is not None and (not done or state.get("verify") is True),
             "waiting": waiting,

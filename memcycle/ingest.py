@@ -15,8 +15,6 @@ from memcycle.results import Ingested
 CHUNK_TURNS = 20
 """Turns a chunk: the window at which an episode saturates, so that a model reads a whole window a call."""
 
-_ENDED = ("committed", "committed_unverified")
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -100,7 +98,7 @@ def _add(memory: Memory, scope: Scope, chunk: Sequence[Turn], result: Ingested) 
 
 def _end(memory: Memory, scope: Scope, result: Ingested, *, verify: bool | None) -> None:
     """Ends the session unless it has ended; one whose end was broken off is ended again."""
-    if all(info.status in _ENDED for info in memory.bank.sessions(scope)):
+    if all(info.is_committed for info in memory.bank.sessions(scope)):
         return
     ended = memory.end_session(scope.session, user=scope.user, workspace=scope.workspace, verify=verify)
     result.sessions += 1

@@ -65,13 +65,12 @@ def plan(
     """
     undone = events.undone(conn, scope)
     apart = [frozenset(actions) for actions in undone.values() if "supersede" in actions.values()]
-    stays = {one for actions in undone.values() for one, action in actions.items() if action == "expire"}
     pairs = _pairs(conn, scope, turns)
     united = duplicates.unions(pairs, settings.theta.near_duplicate, apart=apart)
     renewed = [one for one in _renewals(_summaries(conn, scope)) if one.ids not in apart]
     raised = _raised(conn, scope)
     expired = (
-        _expired(conn, scope, settings, now, stays, united=united, renewed=renewed, raised=raised)
+        _expired(conn, scope, settings, now, _stays(undone), united=united, renewed=renewed, raised=raised)
         if settings.retention
         else []
     )
@@ -110,9 +109,12 @@ def expired(conn: sqlite3.Connection, scope: Scope, settings: Settings, now: dat
     """What is past a retention limit now, least important first."""
     if not settings.retention:
         return []
-    undone = events.undone(conn, scope)
-    stays = {one for actions in undone.values() for one, action in actions.items() if action == "expire"}
-    return _expired(conn, scope, settings, now, stays)
+    return _expired(conn, scope, settings, now, _stays(events.undone(conn, scope)))
+
+
+def _stays(undone: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """Ids of entries that expired and were brought back: they do not expire again."""
+    return {one for actions in undone.values() for one, action in actions.items() if action == "expire"}
 
 
 def expire(writer: Writer, scope: Scope, one: Expired) -> bool:

@@ -24,12 +24,7 @@ IRREGULAR: dict[str, str] = {
     form: base for base, *forms in (group.split() for group in _FORMS.split(";")) for form in forms
 }
 """Base form by irregular form, as written ("went": "go"); plurals of nouns are among them."""
-_BASE: dict[str, str] = {
-    stem: stems(base)[0]
-    for base, *forms in (group.split() for group in _FORMS.split(";"))
-    for form in forms
-    for stem in stems(form)
-}
+_BASE: dict[str, str] = {stem: stems(base)[0] for form, base in IRREGULAR.items() for stem in stems(form)}
 
 
 @lru_cache(maxsize=16_384)

@@ -14,6 +14,7 @@ from memcycle.core.usage import add_usage
 from memcycle.stores.ledger.columns import to_json, to_time
 
 SessionStatus = Literal["open", "verifying", "committed", "committed_unverified"]
+COMMITTED: tuple[SessionStatus, ...] = ("committed", "committed_unverified")
 
 
 class Part(NamedTuple):
@@ -41,7 +42,7 @@ class State(NamedTuple):
     @property
     def is_committed(self) -> bool:
         """Whether nothing of it waits for a commit."""
-        return self.status in ("committed", "committed_unverified")
+        return self.status in COMMITTED
 
 
 class SessionInfo(BaseModel):
@@ -68,6 +69,11 @@ class SessionInfo(BaseModel):
     part: int = 1
     reason: str = ""
     report: SessionReport = SessionReport()
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether it has ended, examined or not."""
+        return self.status in COMMITTED
 
 
 def reopen(conn: sqlite3.Connection, scope: Scope, session: str, now: datetime) -> None:
