@@ -84,17 +84,24 @@ def unions(
     """
     kept_apart = set(apart)
     now: dict[str, Entry] = {}
-    gone: set[str] = set()
+    heirs: dict[str, Entry] = {}
+
+    def standing(fact: Entry) -> Entry:
+        """The fact as it stands by then, or the one that stands for it."""
+        while fact.id in heirs:
+            fact = heirs[fact.id]
+        return now.get(fact.id, fact)
+
     chosen = []
     for pair in sorted(pairs, key=lambda pair: sorted(map(_age, pair))):
-        one, other = (now.get(fact.id, fact) for fact in sorted(pair, key=_age))
+        one, other = sorted(map(standing, pair), key=_age)
         ids = frozenset((one.id, other.id))
-        if len(ids) == 1 or ids & gone or ids in kept_apart:
+        if len(ids) == 1 or ids in kept_apart:
             continue
         found = union(one, other, least)
         if found is not None:
             chosen.append(found)
-            gone.add(found.drop.id)
+            heirs[found.drop.id] = found.keep
             greater = max(one.importance, other.importance)
             now[found.keep.id] = found.keep.model_copy(update={"importance": greater})
     return chosen

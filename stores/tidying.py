@@ -263,5 +263,8 @@ def _expired(
 
 
 def _together(keep: Weighed, drop: Weighed) -> Weighed:
-    heard = max((time for time in (keep.heard, drop.heard) if time), default=None)
-    return keep._replace(importance=max(keep.importance, drop.importance), heard=heard)
+    """The one kept as it will be weighed: it gets the turns of both, but stays observed when it was."""
+    turn = max((time for time in (keep.turn, drop.turn) if time), default=None)
+    return keep._replace(
+        importance=max(keep.importance, drop.importance), heard=turn or keep.heard, turn=turn
+    )

@@ -16,6 +16,7 @@ class Weighed(NamedTuple):
     Attributes:
         heard: When it was last said: the time of its latest source turn, else when it was observed, else when
             it was recorded.
+        turn: The time of its latest source turn; None where none is stored, as after some imports.
     """
 
     id: str
@@ -24,6 +25,7 @@ class Weighed(NamedTuple):
     importance: float
     reinforcement: float
     heard: datetime | None
+    turn: datetime | None = None
 
 
 class Named(NamedTuple):
@@ -38,9 +40,9 @@ class Named(NamedTuple):
 def weighed(conn: sqlite3.Connection, scope: Scope) -> list[Weighed]:
     """The active entries of the base scope, and the staged ones of the scope's session."""
     found = conn.execute(
-        "SELECT id, granularity, kind, importance, reinforcement, coalesce("
+        "SELECT id, granularity, kind, importance, reinforcement, coalesce(observed_at, recorded_at) AS kept,"
         "  (SELECT max(t.time) FROM sources s JOIN turns t ON t.scope_key = s.scope_key AND t.id = s.turn"
-        "   WHERE s.row = e.row), observed_at, recorded_at) AS heard"
+        "   WHERE s.row = e.row) AS turn"
         " FROM entries e WHERE scope_key = ?"
         " AND (status = 'active' OR (status = 'staged' AND session = ?)) ORDER BY row",
         (scope.key, scope.session),
@@ -48,7 +50,7 @@ def weighed(conn: sqlite3.Connection, scope: Scope) -> list[Weighed]:
     return [
         Weighed(
             row["id"], row["granularity"], row["kind"], row["importance"], row["reinforcement"],
-            datetime.fromisoformat(row["heard"]) if row["heard"] else None,
+            _time(row["turn"] or row["kept"]), _time(row["turn"]),
         )
         for row in found
     ]  # fmt: skip
@@ -75,6 +77,10 @@ def reinforce(conn: sqlite3.Connection, values: Mapping[int, float]) -> None:
     conn.executemany(
         "UPDATE entries SET reinforcement = ? WHERE row = ?", [(value, row) for row, value in values.items()]
     )
+
+
+def _time(stored: str | None) -> datetime | None:
+    return datetime.fromisoformat(stored) if stored else None
 
 
 def _names(*lists: str) -> frozenset[str]:

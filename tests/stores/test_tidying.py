@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memcycle.core.departure import departure
@@ -299,6 +299,23 @@ RULES = st.lists(
 )
 
 
+CHOIR = "Nora brought {} tin of roasted walnuts to the choir rehearsal in the old church"
+
+
+@example(
+    # What is united keeps the time it was observed, and may be past its limit by that.
+    made=[(CHOIR.format("a"), 0.1, "episodic", LATER), (CHOIR.format("the"), 0.1, "episodic", SAID)],
+    rules=[Retention(max_entries=1, max_age_days=298.0)],
+    named=[],
+    whole=False,
+)
+@example(
+    # What took the place of a fact takes its place in the comparisons left, too.
+    made=[(CHOIR.format(word), 0.1, "episodic", SAID) for word in ("a", "a", "a", "the", "a blue")],
+    rules=[],
+    named=[],
+    whole=False,
+)
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(MADE, min_size=1, max_size=8),
