@@ -34,6 +34,11 @@ def entry_id(scope: Scope, turns: tuple[str, ...], granularity: Granularity, tex
     return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
 
 
+def same_speaker(one: str | None, other: str | None) -> bool:
+    """Whether two facts are told of the same person, however the name is written."""
+    return (one or "").casefold() == (other or "").casefold()
+
+
 def same_text(text: str) -> str:
     """A text folded for exact-duplicate comparison: case, spacing, closing punctuation."""
     folded = unicodedata.normalize("NFKC", text).casefold()

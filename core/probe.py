@@ -13,6 +13,9 @@ ProbeKind = Literal["single-hop", "cross-session", "temporal"]
 ProbeVerdict = Literal["passed", "failed", "ungraded"]
 Decision = Literal["INSERT", "MERGE", "SKIP", "NOOP", "REFUSED"]
 
+REPAIRER = "repairer"
+"""Who wrote what repairs write, in the log."""
+
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:memcycle:probe")
 
 
@@ -44,7 +47,9 @@ class Repair(BaseModel):
         draft: The proposed fact as `FactDraft` data, None for NOOP. turn: id of the turn it rests on.
         decision: INSERT, MERGE or SKIP of the Consolidator; NOOP of the Repairer; REFUSED by a guard.
         entry: Id of the entry that holds it now, or held it until it was rolled back.
-        wrote: Whether it changed memory. rolled_back: whether that was taken back.
+        wrote: Whether it changed memory. rolled_back: whether that was taken back. settled: whether it was
+            weighed; what was not is taken back when the session is examined anew.
+        failed: Whether the Repairer failed; `why` says how.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,6 +61,8 @@ class Repair(BaseModel):
     entry: str | None = None
     wrote: bool = False
     rolled_back: bool = False
+    settled: bool = False
+    failed: bool = False
     why: str = ""
 
 

@@ -12,6 +12,8 @@ from memcycle.core.entry import Granularity, Kind
 from memcycle.core.theta import Switches, Theta
 
 DEFAULT_HOME = Path(".memcycle")
+YEAR = 366 * 86_400
+"""Seconds."""
 
 
 class Verification(BaseModel):
@@ -72,7 +74,8 @@ class Settings(BaseModel):
         serving_batch: Upserts a batch while serving. bulk_batch: the same in bulk import.
         lock_timeout: Seconds to wait for another process before saying who holds the store.
         retention: Limits on what is kept; none by default.
-        idle_after: Seconds without a new turn after which `Memory` ends a session; None never does.
+        idle_after: Seconds without a new turn, a year at most, after which `Memory` ends a session; None
+            never does.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -88,7 +91,7 @@ class Settings(BaseModel):
     user_name: str = "user"
     assistant_name: str = "assistant"
     answer_style: Literal["short", "sentence"] = "short"
-    idle_after: float | None = Field(default=None, gt=0)
+    idle_after: float | None = Field(default=None, gt=0, le=YEAR, allow_inf_nan=False)
     verification: Verification = Field(default_factory=Verification)
     retention: tuple[Retention, ...] = ()
     theta: Theta = Field(default_factory=Theta)

@@ -23,7 +23,7 @@ def fact_judge_call(env: Env, grounded: Sequence[Grounded], supersede: Sequence[
         NewFact(
             n=n,
             text=item.draft.text,
-            speaker=item.draft.speaker or item.turn.speaker,
+            speaker=item.speaker,
             turn=TurnView.of(1, item.turn),
             event_time=item.draft.event_time,
             near=[MemoryView.of(i, entry) for i, entry in enumerate(item.near)],

@@ -7,18 +7,15 @@ from typing import NamedTuple
 from memcycle.agents.consolidator import ConsolidatorOutput
 from memcycle.agents.rules.grounding import NEGATION
 from memcycle.core.edit import Edit
-from memcycle.core.entry import Entry, new_entry, same_text
+from memcycle.core.entry import Entry, new_entry, same_speaker, same_text
 from memcycle.core.language.tokens import content_stems
-from memcycle.core.probe import Decision
+from memcycle.core.probe import REPAIRER, Decision
 from memcycle.graph.grounding import Grounded
 from memcycle.graph.organisation import Decided, Made, fact_entry
 
 _PIECES = re.compile(r"[;.!?\n]+|,\s+and\s+")
 _EXACT = re.compile(r"\d+|(?<!^)\b[A-Z]\w+")
 """Numbers, and names inside a sentence: what a merged text may never lose."""
-
-ACTOR = "repairer"
-
 
 _OWN = {"id", "scope", "granularity", "text", "turns"}
 """What a merged entry does not take over."""
@@ -62,6 +59,8 @@ def _veto(item: Grounded, target: Entry) -> str:
     """Why the two cannot be one fact, whatever a model says; empty if they can."""
     if item.differs_in_time(target):
         return "it is of another date than the stored fact"
+    if target.speaker and not same_speaker(item.speaker, target.speaker):
+        return "the stored fact is told of another person"
     if bool(NEGATION.search(item.draft.text)) != bool(NEGATION.search(target.text)):
         return "one denies what the other states"
     return ""
@@ -109,10 +108,10 @@ def merged_edit(item: Grounded, chosen: Consolidated, made: Made) -> Edit:
     target = chosen.target
     assert target is not None  # noqa: S101 - a merge has one
     draft = item.draft.model_copy(update={"text": chosen.text})
-    decided = Decided(draft, item.turn, item.related, "ADD", None, chosen.why, actor=ACTOR)
+    decided = Decided(draft, item.turn, item.related, "ADD", None, chosen.why, actor=REPAIRER)
     fresh = fact_entry(decided, made)
     if same_text(chosen.text) == same_text(target.text):
-        return Edit(op="MERGE", target=target.id, entry=fresh, reason=chosen.why, actor=ACTOR)
+        return Edit(op="MERGE", target=target.id, entry=fresh, reason=chosen.why, actor=REPAIRER)
     carried = {name: getattr(fresh, name) for name in Entry.model_fields if name not in _OWN}
     # Without a date of its own it is of the stored fact's; what was said last is what it rests on.
     if fresh.event_time is None:
@@ -126,4 +125,4 @@ def merged_edit(item: Grounded, chosen: Consolidated, made: Made) -> Edit:
         carried[name] = tuple(dict.fromkeys((*getattr(target, name), *carried[name])))
     turns = tuple(dict.fromkeys((*target.turns, *fresh.turns)))
     entry = new_entry(fresh.scope, "fact", chosen.text, turns, **carried)
-    return Edit(op="UPDATE", target=target.id, entry=entry, reason=chosen.why, actor=ACTOR)
+    return Edit(op="UPDATE", target=target.id, entry=entry, reason=chosen.why, actor=REPAIRER)

@@ -114,7 +114,7 @@ class Construction:
 
     def window(self, scope: Scope, chunk: Sequence[Turn]) -> list[Turn]:
         """The short-term window W_t: the turns just before the chunk."""
-        size = self.env.settings.theta.window
+        size = self.env.settings.theta.window if chunk else 0
         return self.env.bank().session_turns(scope, last=size, before=chunk[0].position) if size else []
 
     def shown(self, state: RememberState, scope: Scope) -> list[Entry]:

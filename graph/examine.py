@@ -37,9 +37,11 @@ class Examination:
 
     def probe(self, state: SessionState, config: RunnableConfig) -> Step:
         """The Prober asks about the session's turns; it never sees what was stored of them."""
-        scope, wanted = self.env.scope(config), self.env.settings.verification
-        turns = self.env.bank().part_turns(scope, state["until"])
-        shown = spread(turns, wanted.turn_tokens, wanted.probes)
+        scope, bank, wanted = self.env.scope(config), self.env.bank(), self.env.settings.verification
+        shown = spread(bank.part_turns(scope, state["until"]), wanted.turn_tokens, wanted.probes)
+        if not any(turn.is_evidence for turn in shown):
+            bank.save_probes(scope, [], replace_part=state["part"])
+            return {"probes": [], "asked": []}
         earlier = self._earlier(scope, shown)
         value = ProberInput(
             turns=turn_views(shown),
@@ -50,7 +52,7 @@ class Examination:
         try:
             output: ProberOutput = yield self.env.call("prober", value)
         except RoleFailed as failed:
-            self.env.bank().save_probes(scope, [], replace_part=state["part"])
+            bank.save_probes(scope, [], replace_part=state["part"])
             return {"probes": [], "asked": [], "unverified": str(failed), "warnings": [str(failed)]}
         drafts, refused = acceptable(output.probes, shown, wanted.probes)
         probes = [
@@ -67,15 +69,13 @@ class Examination:
             )
             for n, (draft, turn) in enumerate(drafts, 1)
         ]
-        self.env.bank().save_probes(scope, probes, replace_part=state["part"])
+        bank.save_probes(scope, probes, replace_part=state["part"])
         names = [probe.id for probe in probes]
         return {"probes": names, "asked": names, "warnings": refused}
 
     def _earlier(self, scope: Scope, turns: Sequence[Turn]) -> list[Entry]:
         """Facts and episodes of other sessions that speak of what this one speaks of: one search."""
         queries = sorted((turn for turn in turns if turn.is_evidence), key=lambda turn: -len(turn.text))
-        if not queries:
-            return []
         results = self.env.bank().search(
             SearchRequest(
                 scope=scope.base,
@@ -127,6 +127,8 @@ class Examination:
         """The Answerer answers one probe from what was found for it."""
         scope, bank = self.env.scope(config), self.env.bank()
         probe = self.named(scope, state["part"], state["probe"])
+        if probe is None:
+            return {}
         entries = bank.get(scope, state["found"])
         tried, warnings = Tried(evidence=tuple(entry.id for entry in entries), abstained=True), []
         if entries:
@@ -144,13 +146,13 @@ class Examination:
                 said = {"answer": output.answer, "abstained": not output.answerable, "cited": tuple(cited)}
                 tried = tried.model_copy(update=said)
         moment = "after" if state["round"] else "before"
-        bank.save_probes(scope, [probe.model_copy(update={moment: tried})])
+        bank.update_probes(scope, {probe.id: {moment: tried}})
         return {"answered": [probe.id], "warnings": warnings}
 
     def grade(self, state: SessionState, config: RunnableConfig) -> Step:
         """The Grader compares answers with gold answers, all in one call; an abstention needs none."""
         moment, asked = "after" if state["round"] else "before", set(state["asked"])
-        probes = [probe for probe in self.probes(state, config) if probe.id in asked]
+        probes = [one for one in self.probes(state, config) if one.id in asked and getattr(one, moment)]
         tries: list[Tried] = [getattr(probe, moment) for probe in probes]
         items = [
             GradeItem(n=n, question=probe.question, gold=probe.gold, answer=tried.answer)
@@ -166,10 +168,8 @@ class Examination:
         grades = {grade.n: grade for grade in output.grades}
         missing = warnings[0] if warnings else "the Grader left it out"
         graded = [_graded(tried, grades.get(n), missing) for n, tried in enumerate(tries, 1)]
-        saved = [
-            probe.model_copy(update={moment: tried}) for probe, tried in zip(probes, graded, strict=True)
-        ]
-        self.env.bank().save_probes(self.env.scope(config), saved)
+        changes = {probe.id: {moment: tried} for probe, tried in zip(probes, graded, strict=True)}
+        self.env.bank().update_probes(self.env.scope(config), changes)
         ungraded = next((tried.why for tried in graded if tried.verdict == "ungraded"), "")
         return {
             "failed": [
@@ -179,10 +179,9 @@ class Examination:
             "warnings": warnings,
         }
 
-    def named(self, scope: Scope, part: int, name: str) -> Probe:
-        """The probe with this id, as it stands in the ledger."""
-        (probe,) = [one for one in self.env.bank().probes(scope, part=part) if one.id == name]
-        return probe
+    def named(self, scope: Scope, part: int, name: str) -> Probe | None:
+        """The probe with this id, as it stands in the ledger; None where it was forgotten meanwhile."""
+        return next((one for one in self.env.bank().probes(scope, part=part) if one.id == name), None)
 
     def probes(self, state: SessionState, config: RunnableConfig) -> list[Probe]:
         """The probes of this run, in order."""

@@ -43,6 +43,11 @@ class Grounded:
         """Whether its turn plainly says so, as far as code can tell."""
         return plainly_said(self.draft.text, self.turn)
 
+    @property
+    def speaker(self) -> str:
+        """Whom it is told of: who said its turn, unless the draft names another."""
+        return self.draft.speaker or self.turn.speaker
+
     def repeats(self, entry: Entry) -> bool:
         """Whether it says what a stored fact says, in the same words and of the same occasion."""
         return same_text(self.draft.text) == same_text(entry.text) and not self.differs_in_time(entry)

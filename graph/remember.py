@@ -146,7 +146,8 @@ class _Remember(Construction):
     def write_episode(self, state: RememberState, config: RunnableConfig) -> Step:
         """The Episode writer summarises each finished episode; extraction where it fails."""
         scope = self.env.scope(config)
-        episodes = [self.env.bank().turns(scope, episode["turns"]) for episode in state["episodes"]]
+        found = [self.env.bank().turns(scope, episode["turns"]) for episode in state["episodes"]]
+        episodes = [turns for turns in found if turns]  # the others were forgotten meanwhile
         replies = yield writer_calls(self.env, episodes)
         entries, warnings = written(episodes, replies, self.env.made("episode_writer", scope))
         edits = [{"op": "ADD", "entry": entry, "actor": "episode_writer"} for entry in entries]
@@ -167,7 +168,12 @@ class _Remember(Construction):
         return {
             "edits": [],
             "episodes": [],
-            "result": {**result, "episodes": added(applied, edits), "warnings": state["warnings"]},
+            "result": {
+                **result,
+                "episodes": added(applied, edits),
+                "rejected": [*result["rejected"], *refusals(applied)],
+                "warnings": state["warnings"],
+            },
         }
 
 

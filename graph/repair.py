@@ -13,10 +13,10 @@ from memcycle.core.departure import departure
 from memcycle.core.edit import Edit
 from memcycle.core.errors import RoleFailed
 from memcycle.core.language.tokens import content_stems
-from memcycle.core.probe import Probe, Repair
+from memcycle.core.probe import REPAIRER, Probe, Repair
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.graph.consolidation import ACTOR, Consolidated, decide, merged_edit
+from memcycle.graph.consolidation import Consolidated, decide, merged_edit
 from memcycle.graph.evidence import memory_views, turn_views
 from memcycle.graph.examine import Examination
 from memcycle.graph.grounding import Grounded, Outcome, ground, with_nearest
@@ -39,7 +39,9 @@ class Repairing(Examination):
         """The Repairer proposes a fact for one failed probe, or nothing; its span must stand in a turn."""
         scope, bank = self.env.scope(config), self.env.bank()
         probe = self.named(scope, state["part"], state["probe"])
-        shown = self._around(scope, probe)
+        shown = self._around(scope, probe) if probe is not None else []
+        if probe is None or not shown:
+            return {}
         known = [*bank.by_turns(scope, [probe.turn], "fact"), *bank.get(scope, state["found"])]
         memories = list({entry.id: entry for entry in known}.values())[:SHOWN]
         value = RepairerInput(
@@ -54,15 +56,17 @@ class Repairing(Examination):
         try:
             output: RepairerOutput = yield self.env.call("repairer", value)
         except RoleFailed as failed:
-            repair, warnings = Repair(decision="NOOP", why=str(failed)), [str(failed)]
+            repair, warnings = Repair(decision="NOOP", failed=True, why=str(failed)), [str(failed)]
         else:
             repair, warnings = proposed(output, shown), []
-        bank.save_probes(scope, [probe.model_copy(update={"repair": repair})])
+        bank.update_probes(scope, {probe.id: {"repair": repair}})
         return {"mended": [probe.id], "warnings": warnings}
 
     def _around(self, scope: Scope, probe: Probe) -> list[Turn]:
         bank = self.env.bank()
         source = bank.turns(scope, [probe.turn])
+        if not source:
+            return []
         place = source[0].position
         before = bank.session_turns(scope, last=AROUND, before=place)
         after = bank.session_turns(scope, last=AROUND, before=place + AROUND + 1)
@@ -97,7 +101,7 @@ class Repairing(Examination):
         chosen, made = decide(output, item), self.env.made("repairer", scope)
         edit: Edit | None = None
         if chosen.decision == "INSERT":
-            fact = Decided(item.draft, item.turn, item.related, "ADD", None, chosen.why, actor=ACTOR)
+            fact = Decided(item.draft, item.turn, item.related, "ADD", None, chosen.why, actor=REPAIRER)
             (edit,) = yield from self.env.organisation.organise([fact], made)
         elif chosen.decision == "MERGE":
             edit = merged_edit(item, chosen, made)
@@ -116,7 +120,7 @@ class Repairing(Examination):
     def _input(self, item: Grounded) -> ConsolidatorInput:
         return ConsolidatorInput(
             text=item.draft.text,
-            speaker=item.draft.speaker or item.turn.speaker,
+            speaker=item.speaker,
             turn=TurnView.of(1, item.turn),
             event_time=item.draft.event_time,
             event_precision=item.draft.event_precision,
@@ -126,23 +130,13 @@ class Repairing(Examination):
 
     def write_repair(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Writes what was decided, staged, and notes it on the probe."""
-        scope, bank, decision = self.env.scope(config), self.env.bank(), state["decision"]
+        decision, written = state["decision"], state["written"]
         if decision is None:
             return {"proposal": None}
-        changes: dict[str, Any] = dict(decision)
-        if state["edit"] is not None:
-            applied = bank.apply(scope, [Edit.model_validate(state["edit"])])
-            entries = [*applied.added, *applied.updated, *applied.merged]
-            if entries:
-                changes |= {"entry": entries[0], "wrote": True}
-            else:
-                changes |= {"decision": "REFUSED", "entry": None}
-                changes["why"] = "; ".join(rejected.why for rejected in applied.rejected)
-        probe = self.named(scope, state["part"], str(state["proposal"]))
-        assert probe.repair is not None  # noqa: S101 - only proposals are decided
-        repair = probe.repair.model_copy(update=changes)
-        bank.save_probes(scope, [probe.model_copy(update={"repair": repair})])
-        written = [*state["written"], changes["entry"]] if repair.wrote else state["written"]
+        edit = Edit.model_validate(state["edit"]) if state["edit"] is not None else None
+        repair = self.env.bank().write_repair(self.env.scope(config), str(state["proposal"]), edit, decision)
+        if repair is not None and repair.wrote:
+            written = [*written, str(repair.entry)]
         return {"proposal": None, "edit": None, "decision": None, "written": written, "round": 1}
 
     def roll_back(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
@@ -155,8 +149,8 @@ class Repairing(Examination):
                 writes.setdefault(str(probe.repair.entry), []).append(failures[probe.id])
         for entry, reasons in writes.items():
             # Two repairs merged into one entry are two writes to it.
-            bank.retract(scope, [entry] * len(reasons), actor=ACTOR, why=reasons[0])
-        bank.save_probes(scope, settled(probes, failures))
+            bank.retract(scope, [entry] * len(reasons), actor=REPAIRER, why=reasons[0])
+        bank.update_probes(scope, settled(probes, failures))
         told = [(probe.n, failures[probe.id]) for probe in probes if probe.id in failures]
         return {"warnings": [f"the repair for probe {n} was rolled back: {why}" for n, why in told]}
 
@@ -244,17 +238,17 @@ def _unknown(probe: Probe) -> bool:
     return probe.after is not None and probe.after.verdict == "ungraded"
 
 
-def settled(probes: Sequence[Probe], failures: dict[str, str]) -> list[Probe]:
-    """The probes as they stand after the roll-back."""
+def settled(probes: Sequence[Probe], failures: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """What changes in the probes with the roll-back, by id: every repair that wrote is weighed now."""
     gone = {probe.repair.entry for probe in probes if probe.id in failures and probe.repair}
-    found: list[Probe] = []
+    found: dict[str, dict[str, Any]] = {}
     for probe in probes:
         changes: dict[str, Any] = {}
-        if probe.id in failures and probe.repair is not None:
-            changes["repair"] = probe.repair.model_copy(
-                update={"rolled_back": True, "why": failures[probe.id]}
-            )
+        if probe.repair is not None and probe.repair.wrote:
+            weighed = {"settled": True}
+            failed = {"rolled_back": True, "why": failures[probe.id]} if probe.id in failures else {}
+            changes["repair"] = probe.repair.model_copy(update=weighed | failed)
         if probe.after is not None and gone & set(probe.after.cited or probe.after.evidence):
             changes["as_before"] = True
-        found.append(probe.model_copy(update=changes) if changes else probe)
-    return found
+        found[probe.id] = changes
+    return {name: changes for name, changes in found.items() if changes}

@@ -5,7 +5,7 @@ is examined: probes are made from the session's turns, answered from memory and 
 and asked again; what did not help is rolled back. Last, memory is kept in order and all of it is committed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,11 @@ from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
 from memcycle.core.edit import Edit
+from memcycle.core.errors import BadInput
 from memcycle.core.probe import Probe, SessionReport
+from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.graph.construct import added
+from memcycle.graph.construct import added, refusals
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.maintenance import maintain
@@ -37,6 +39,7 @@ from memcycle.graph.states import ProbeState, SessionInput, SessionOutput, Sessi
 
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
+    from memcycle.stores.ledger.sessions import SessionInfo
 
 SHORTEST_EPISODE = 2
 """Turns of the shortest episode: a single turn is its own summary."""
@@ -75,12 +78,17 @@ class _Session(Repairing):
             "usage": None,
         }
         if not fresh["open"]:
-            status = info.status if info is not None else "committed"
-            ended = {"session": scope.session, "status": status, "reason": info.reason if info else ""}
-            counts = SessionReport().model_dump(exclude={"usage"})
-            return {**fresh, "verify": None, "result": {**ended, **counts, "episodes": [], "warnings": []}}
-        part = bank.begin_verification(scope)
+            return self._nothing(scope, info, fresh)
+        try:
+            part = bank.begin_verification(scope)
+        except BadInput:  # the user was forgotten since it was looked up
+            return self._nothing(scope, None, {**fresh, "open": False})
         return {**fresh, "part": part.number, "until": part.until, "result": {}}
+
+    def _nothing(self, scope: Scope, info: "SessionInfo | None", fresh: dict[str, Any]) -> dict[str, Any]:
+        counts = SessionReport().model_dump(exclude={"usage"})
+        ended = {**_status(scope, info), **counts, "episodes": [], "warnings": []}
+        return {**fresh, "verify": None, "result": ended}
 
     def close_episode(self, state: SessionState, config: RunnableConfig) -> Step:
         """The Episode writer summarises what is left of the session."""
@@ -100,7 +108,8 @@ class _Session(Repairing):
             for entry in state["episodes"]
         ]
         applied = self.env.bank().apply(self.env.scope(config), edits, close_segment_at=state["close_at"])
-        return {"episodes": [], "result": {"episodes": added(applied, edits)}}
+        warnings = [f"an episode was not written: {refused['why']}" for refused in refusals(applied)]
+        return {"episodes": [], "result": {"episodes": added(applied, edits)}, "warnings": warnings}
 
     def maintain(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Keeps memory in order: near duplicates of the session's facts, reinforcement, retention."""
@@ -113,17 +122,26 @@ class _Session(Repairing):
     def commit(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Staged becomes active: one ledger transaction, then the index."""
         scope, bank = self.env.scope(config), self.env.bank()
-        found = report(self.probes(state, config), state)
-        committed = bank.commit_session(
-            scope, until=state["until"], unverified=state["unverified"], report=found
-        )
+        probes = self.probes(state, config)
+        found, unverified = report(probes, state), state["unverified"] or unmended(probes)
+        committed = bank.commit_session(scope, until=state["until"], unverified=unverified, report=found)
         # Gone only where the user was forgotten meanwhile: then there is nothing to tell of it.
         info = next(iter(bank.sessions(scope)), None)
         counts = found.model_copy(update={"committed": committed}).model_dump(exclude={"usage"})
-        status = info.status if info else "committed"
-        ended = {"session": scope.session, "status": status, "reason": info.reason if info else ""}
         told = {"episodes": state["result"]["episodes"], "warnings": state["warnings"]}
-        return {"verify": None, "result": {**ended, **counts, **told}}
+        return {"verify": None, "result": {**_status(scope, info), **counts, **told}}
+
+
+def _status(scope: Scope, info: "SessionInfo | None") -> dict[str, str | None]:
+    """How far the session is; committed where it is unknown, since then nothing of it waits."""
+    status, reason = (info.status, info.reason) if info is not None else ("committed", "")
+    return {"session": scope.session, "status": status, "reason": reason}
+
+
+def unmended(probes: Sequence[Probe]) -> str:
+    """Why what memory could not answer was not mended, where the Repairer failed; else empty."""
+    failed = (probe.repair for probe in probes if probe.repair is not None and probe.repair.failed)
+    return next((repair.why for repair in failed), "")
 
 
 def report(probes: list[Probe], state: SessionState) -> SessionReport:

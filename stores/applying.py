@@ -1,16 +1,18 @@
 """Applies proposed edits, each only if the guards allow it, inside one transaction."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from memcycle.core.departure import departed
+from memcycle.core.departure import departed, departure
 from memcycle.core.edit import Applied, Edit, Rejected
 from memcycle.core.entry import Entry, entry_id, same_text
 from memcycle.core.scope import Scope
 from memcycle.core.validity import is_older
-from memcycle.stores.ledger import entries, events, tombstones
+from memcycle.stores.ledger import entries, events, tombstones, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change
+from memcycle.stores.vectors import Vectors
 from memcycle.stores.writer import Writer, united
 
 
@@ -20,6 +22,14 @@ class Prepared(NamedTuple):
     edit: Edit
     vector: Vector | None = None
     failure: str | None = None
+
+
+def prepare(vectors: Vectors, edits: Sequence[Edit]) -> list[Prepared]:
+    """The edits with the vectors of the texts they would store; one that cannot be embedded says why."""
+    texts = [edit.entry.text for edit in edits if edit.entry is not None and edit.op in ("ADD", "UPDATE")]
+    found, failed = vectors.of_what_works(texts)
+    named = [(edit, edit.entry.text if edit.entry is not None else "") for edit in edits]
+    return [Prepared(edit, found.get(text), failed.get(text)) for edit, text in named]
 
 
 class _Refused(Exception):
@@ -46,6 +56,7 @@ def _apply_one(writer: Writer, scope: Scope, item: Prepared, embedder: str | Non
         applied.deleted.append(_delete(writer, scope, edit))
         return
     entry = _owned(scope, edit)
+    _check_turns(writer, scope, edit, entry)
     if edit.op == "MERGE":
         target = _target(writer, scope, edit)
         applied.merged.append(writer.merge(target, entry, actor=edit.actor, why=edit.reason).entry.id)
@@ -91,6 +102,15 @@ def _owned(scope: Scope, edit: Edit) -> Entry:
     return entry.model_copy(update={"id": own_id(entry)})
 
 
+def _check_turns(writer: Writer, scope: Scope, edit: Edit, entry: Entry) -> None:
+    """A turn that was forgotten while a role read it must not come back in the role's words."""
+    target = entries.one(writer.conn, scope, edit.target) if edit.target else None
+    named = set(entry.turns) - set(target.entry.turns if target else ())
+    missing = sorted(named - turns.by_ids(writer.conn, scope, named).keys())
+    if missing:
+        raise _Refused(f"turn {missing[0]}, which it rests on, is not in this memory (any more)")
+
+
 def _check_text(writer: Writer, entry: Entry) -> None:
     if not entry.text.strip():
         raise _Refused("the text is empty")
@@ -119,15 +139,19 @@ def _check_recallable(stored: StoredEntry) -> None:
 def _add(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> None:
     edit = item.edit
     existing = entries.one(writer.conn, entry.scope, entry.id)
-    if existing is not None:
+    withdrawn = existing is not None and departure(existing.entry) == "withdrawn"
+    if existing is not None and not withdrawn:
         # A repeated write of the same evidence: never brings back what was replaced or forgotten since.
         _check_recallable(existing)
-    twin = existing or writer.duplicate(entry)
+    twin = (None if withdrawn else existing) or writer.duplicate(entry)
     if twin is not None:
         applied.merged.append(writer.merge(twin, entry, actor=edit.actor, why=edit.reason).entry.id)
         return
     _check_vector(item)
-    stored = writer.insert(entry, item.vector)
+    if existing is None:
+        stored = writer.insert(entry, item.vector)
+    else:
+        stored = writer.revive(existing, entry.status, item.vector, entry.embedder)
     after = events.state_of(stored.entry)
     writer.record([Change(stored.entry, "add", None, after)], actor=edit.actor, why=edit.reason)
     applied.added.append(stored.entry.id)

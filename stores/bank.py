@@ -10,10 +10,8 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
 from memcycle.stores import applying, forgetting, portable, revising, staging, upkeep
-from memcycle.stores.applying import Prepared
 from memcycle.stores.ledger import conflicts, meta, sessions
 from memcycle.stores.ledger import turns as turn_rows
-from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.maintaining import Maintaining
 from memcycle.stores.views import Views
@@ -141,9 +139,7 @@ class Bank(Maintaining):
             Exception: what the embedder's provider raises when it cannot be reached; then nothing is changed.
         """
         vectors = self._for_writing().vectors
-        texts = [edit.entry.text for edit in edits if edit.entry is not None and edit.op in ("ADD", "UPDATE")]
-        found, failed = vectors.of_what_works(texts)
-        prepared = [_prepared(edit, found, failed) for edit in edits]
+        prepared = applying.prepare(vectors, edits)
         with self._write(scope) as writer:
             applied = applying.apply_edits(writer, scope, prepared, vectors.id)
             if state is not None:
@@ -258,8 +254,3 @@ class Bank(Maintaining):
         return upkeep.check(
             self.ledger, self.settings, self._views.mirror if self._views else None, self.embedder_id
         )
-
-
-def _prepared(edit: Edit, found: Mapping[str, Vector], failed: Mapping[str, str]) -> Prepared:
-    text = edit.entry.text if edit.entry is not None else ""
-    return Prepared(edit, found.get(text), failed.get(text))

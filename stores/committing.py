@@ -1,12 +1,15 @@
 """The half of the bank that ends sessions: examined, then committed in one transaction."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from memcycle.core.edit import Applied, Edit
 from memcycle.core.errors import BadInput
-from memcycle.core.probe import Probe, SessionReport
+from memcycle.core.probe import REPAIRER, Probe, Repair, SessionReport
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.stores import staging
+from memcycle.stores import applying, retracting, staging
 from memcycle.stores.ledger import entries, entry_writes, probes, sessions
 from memcycle.stores.ledger import turns as turn_rows
 from memcycle.stores.ledger.entries import StoredEntry
@@ -55,7 +58,8 @@ class Committing(Writing):
         A probe whose turns or entries were forgotten meanwhile is not stored again.
 
         Args:
-            replace_part: Drops the older probes of this part.
+            replace_part: Drops the older probes of this part, and takes back what their repairs wrote and
+                nobody weighed, since that examination was broken off.
 
         Raises:
             BadInput: a probe of another session.
@@ -66,8 +70,50 @@ class Committing(Writing):
                 raise BadInput(f"probe {one.id} is of session {one.session!r}, the scope names {session!r}")
         with self._write(scope) as writer:
             if replace_part is not None:
+                _withdraw(writer, scope, probes.of_scope(writer.conn, scope, replace_part))
                 probes.drop_part(writer.conn, scope, session, replace_part)
             probes.put(writer.conn, scope, probes.resting(writer.conn, scope, found))
+        self._writable().catch_up()
+
+    def update_probes(self, scope: Scope, changes: Mapping[str, Mapping[str, Any]]) -> list[Probe]:
+        """Changes fields of probes, by id, in one transaction; one that was forgotten meanwhile stays gone.
+
+        Returns:
+            Those that are there, as they stand now.
+        """
+        with self._write(scope) as writer:
+            there = {one.id: one for one in probes.of_scope(writer.conn, scope)}
+            changed = [
+                there[name].model_copy(update=dict(new)) for name, new in changes.items() if name in there
+            ]
+            resting = probes.resting(writer.conn, scope, changed)
+            probes.put(writer.conn, scope, resting)
+        return resting
+
+    def write_repair(
+        self, scope: Scope, probe_id: str, edit: Edit | None, decided: Mapping[str, Any]
+    ) -> Repair | None:
+        """Applies what was decided of a probe's repair and notes it there, in one transaction.
+
+        A write that no probe knows of could not be taken back. A repair that is decided already is left as it
+        is, so that this is safe to repeat.
+
+        Args:
+            decided: Fields of the repair. `entry` and `wrote` are filled in from the edit.
+
+        Returns:
+            The repair as it stands; None, and nothing is written, where the probe or its proposal is gone.
+        """
+        vectors = self._for_writing().vectors
+        prepared = applying.prepare(vectors, [edit] if edit is not None else [])
+        with self._write(scope) as writer:
+            probe = next((one for one in probes.of_scope(writer.conn, scope) if one.id == probe_id), None)
+            if probe is None or probe.repair is None or probe.repair.decision is not None:
+                return probe.repair if probe is not None else None
+            applied = applying.apply_edits(writer, scope, prepared, vectors.id)
+            repair = probe.repair.model_copy(update={**decided, **_outcome(applied)})
+            probes.put(writer.conn, scope, [probe.model_copy(update={"repair": repair})])
+        return repair
 
     def commit_session(
         self,
@@ -102,6 +148,21 @@ class Committing(Writing):
             activated = _commit(writer, scope, until, unverified, report or SessionReport())
         self._writable().catch_up()
         return activated
+
+
+def _outcome(applied: Applied) -> dict[str, Any]:
+    """What came of a repair's one edit, as fields of the repair."""
+    for entry in (*applied.added, *applied.updated, *applied.merged):
+        return {"entry": entry, "wrote": True}
+    why = "; ".join(rejected.why for rejected in applied.rejected)
+    return {"decision": "REFUSED", "entry": None, "why": why} if applied.rejected else {}
+
+
+def _withdraw(writer: Writer, scope: Scope, old: Sequence[Probe]) -> None:
+    repairs = [one.repair for one in old if one.repair is not None]
+    unweighed = Counter(one.entry for one in repairs if one.wrote and not one.rolled_back and not one.settled)
+    ids = [entry for entry in unweighed.elements() if entry is not None]
+    retracting.retract(writer, scope, ids, actor=REPAIRER, why="its examination was broken off")
 
 
 def _commit(writer: Writer, scope: Scope, until: int | None, unverified: str, report: SessionReport) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from memcycle.core.entry import Entry
+from memcycle.core.entry import Entry, same_speaker
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.restatement import Relation, content_of, restates
 from memcycle.core.validity import is_correction
@@ -35,7 +35,7 @@ def relation(one: Entry, other: Entry, least: float) -> Relation | None:
         return None
     if "working_summary" in (one.kind, other.kind) or _occasion(one) != _occasion(other):
         return None
-    if (one.speaker or "").casefold() != (other.speaker or "").casefold():
+    if not same_speaker(one.speaker, other.speaker):
         return None
     found = restates(one.text, other.text, least)
     return found if found and _dates(one) == _dates(other) else None

@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from memcycle.core.clock import World
-from memcycle.core.edit import Edit
+from memcycle.core.edit import Applied, Edit
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
 from memcycle.stores.bank import Bank
+from memcycle.stores.ledger import turns as turn_rows
 from tests.fakes import FakeEmbeddings
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
@@ -51,6 +52,21 @@ def add(text, *turns, **fields) -> Edit:
 
 def update(target, text, *turns, **fields) -> Edit:
     return Edit(op="UPDATE", target=target, entry=fact(text, *turns, **fields))
+
+
+def heard(bank, scope, *ids) -> None:
+    """Makes turns known, without entries of their own and out of the way of those a test stages."""
+    with bank.ledger.write(scope) as conn:
+        taken = conn.execute("SELECT count(*) FROM turns").fetchone()[0]
+        for n, name in enumerate(ids, taken + 1):
+            if turn_rows.id_free(conn, scope, name):
+                turn_rows.insert(conn, scope, said(10_000 + n, name, session="heard", id=name), f"heard {n}")
+
+
+def apply(bank, scope, edits, **more) -> Applied:
+    """Applies edits, the turns they rest on made known."""
+    heard(bank, scope, *(turn for edit in edits if edit.entry for turn in edit.entry.turns))
+    return bank.apply(scope, edits, **more)
 
 
 def texts(entries) -> list[str]:

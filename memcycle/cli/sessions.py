@@ -148,9 +148,12 @@ def verify_command(session_id: str, user: str, workspace: str, home: Path) -> st
 
 
 def _command(names: list[str], session_id: str, user: str, workspace: str, home: Path) -> str:
-    words = ["memcycle", *names, session_id, "--user", user]
+    # An id that looks like an option is read as an id only after the end of options.
+    odd = session_id.startswith("-")
+    words = ["memcycle", *names, *([] if odd else [session_id]), "--user", user]
     words += ["--workspace", workspace] if workspace != "default" else []
     words += ["--home", str(home)] if home != DEFAULT_HOME else []
+    words += ["--", session_id] if odd else []
     return one_line(shlex.join(words))
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 
 import pytest
 from rich.console import Console
@@ -301,3 +302,9 @@ def test_ingest_without_examination(cli, small):
     assert {one["staged"] for one in listed} == {0}
     assert "Nothing new" in cli.run("ingest", small, "--user", "ann").stdout
     assert cli.run("ingest", small, "--user", "ann", "--probes", "0", code=2).stdout == ""
+
+
+def test_a_printed_command_reads_an_id_that_looks_like_an_option_as_an_id(home):
+    command = shown_sessions.verify_command("--help", "ann", "default", home.home)
+    told = home.run(*shlex.split(command)[1:], code=2)
+    assert "no session '--help'" in told.stderr

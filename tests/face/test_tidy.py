@@ -8,6 +8,7 @@ from memcycle import Memory
 from memcycle.core.edit import Edit
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
+from tests.banks import apply
 
 ANN = Scope(user="ann", session="1")
 LONG = "Nora brought a tin of roasted walnuts to the choir rehearsal in the old church"
@@ -22,7 +23,7 @@ def home(cli):
             new_entry(ANN, "fact", text, (f"D1:{n}",), actor="constructor", persons=("Nora",))
             for n, text in enumerate((LONG, CASHEWS, DETAIL), 1)
         ]
-        memory.bank.apply(ANN, [Edit(op="ADD", entry=entry) for entry in entries])
+        apply(memory.bank, ANN, [Edit(op="ADD", entry=entry) for entry in entries])
     return cli.home
 
 

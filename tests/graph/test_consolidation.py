@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from memcycle.agents.consolidator import ConsolidatorOutput
 from memcycle.agents.constructor import FactDraft
 from memcycle.core.language.tokens import content_stems
-from memcycle.graph.consolidation import ACTOR, decide, merged_edit, merged_text, says_twice
+from memcycle.core.probe import REPAIRER
+from memcycle.graph.consolidation import decide, merged_edit, merged_text, says_twice
 from memcycle.graph.grounding import Grounded
 from memcycle.graph.organisation import Made
 from tests.banks import ANN, fact, said
@@ -49,6 +50,23 @@ def verdict(decision: str, memory: int | None = 0, text: str = "") -> Consolidat
             verdict("MERGE", 0, "Ana is allergic to walnuts and cashews"),
             "MERGE",
             id="says both",
+        ),
+        pytest.param(
+            WALNUTS,
+            fact(PARAPHRASE, "D1:1", speaker="Bob"),
+            verdict("MERGE", 0, WALNUTS),
+            "INSERT",
+            id="told of another person",
+        ),
+        pytest.param(
+            WALNUTS, fact(PARAPHRASE, "D1:1", speaker="Bob"), verdict("SKIP"), "INSERT", id="known of another"
+        ),
+        pytest.param(
+            WALNUTS,
+            fact(PARAPHRASE, "D1:1", speaker="ann"),
+            verdict("MERGE", 0, WALNUTS),
+            "MERGE",
+            id="told of the same person",
         ),
         pytest.param(WALNUTS, fact(CASHEWS, "D1:1"), verdict("MERGE", 4, WALNUTS), "INSERT", id="not shown"),
         pytest.param(WALNUTS, fact(CASHEWS, "D1:1"), verdict("SKIP", None), "INSERT", id="names none"),
@@ -126,7 +144,7 @@ def test_a_merged_entry_rests_on_both_and_keeps_what_either_knew():
     stored = fact("Ana rows", "D1:1", persons=("Ana",), importance=0.9, event_time=MAY, event_precision="day")
     proposal = item("Ana rows in Graz", stored, persons=["Eva"], importance=0.2)
     edit = merged_edit(proposal, decide(verdict("MERGE"), proposal), Made(ANN, "rules", "shipped"))
-    assert (edit.op, edit.target, edit.actor) == ("UPDATE", stored.id, ACTOR)
+    assert (edit.op, edit.target, edit.actor) == ("UPDATE", stored.id, REPAIRER)
     entry = edit.entry
     assert (entry.text, entry.turns, entry.persons) == ("Ana rows in Graz", ("D1:1", "D1:3"), ("Ana", "Eva"))
     assert (entry.importance, entry.event_time, entry.event_precision) == (0.9, MAY, "day")

@@ -291,9 +291,10 @@ def test_a_failed_answerer_leaves_its_probe_ungraded(cycle):
     assert (result["ungraded"], result["status"], result["passed_after"]) == (1, "committed_unverified", 0)
 
 
-def test_a_failed_repairer_is_a_noop(cycle):
+def test_a_failed_repairer_commits_the_session_unverified(cycle):
     result = lost(cycle, repairer=Scripted(failure("repairer")))["result"]
-    assert (result["status"], only_probe(cycle).repair.decision) == ("committed", "NOOP")
+    assert (result["status"], only_probe(cycle).repair.decision) == ("committed_unverified", "NOOP")
+    assert "repairer" in result["reason"]
     assert "repairer" in result["warnings"][0]
 
 

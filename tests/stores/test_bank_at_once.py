@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import Bank
-from tests.banks import ANN, add, clock, said
+from tests.banks import ANN, add, apply, clock, said
 from tests.fakes import FakeEmbeddings
 
 NOWHERE = "http://127.0.0.1:9"
@@ -27,7 +27,7 @@ def at_once(work, items):
 
 
 def test_threads_adding_one_fact_end_with_one_entry_and_all_sources(bank):
-    at_once(lambda n: bank.apply(ANN, [add("Ann lives in Graz", f"D1:{n}")]), range(1, 9))
+    at_once(lambda n: apply(bank, ANN, [add("Ann lives in Graz", f"D1:{n}")]), range(1, 9))
     (only,) = bank.entries(ANN)
     assert set(only.turns) == {f"D1:{n}" for n in range(1, 9)}
 
@@ -50,7 +50,7 @@ def test_eight_sessions_of_users_at_once_lose_no_write(bank, list_index):
         scope = Scope(user=f"user{n % 3}", session=str(n))
         for position in range(1, 6):
             turns = bank.stage_turns(scope, [said(position, f"{n}: line {position}", session=str(n))])
-            bank.apply(scope, [add(f"fact {position} of {n}", turns[0].id, scope=scope)])
+            apply(bank, scope, [add(f"fact {position} of {n}", turns[0].id, scope=scope)])
         bank.commit_session(scope)
 
     at_once(live, range(8))
@@ -65,9 +65,9 @@ def test_eight_sessions_of_users_at_once_lose_no_write(bank, list_index):
 def test_of_two_updates_of_one_entry_one_wins(bank):
     from tests.banks import update
 
-    (target,) = bank.apply(ANN, [add("Ann lives in Graz", "D1:1")]).added
+    (target,) = apply(bank, ANN, [add("Ann lives in Graz", "D1:1")]).added
     results = at_once(
-        lambda n: bank.apply(ANN, [update(target, f"Ann lives in town {n}", f"D1:{n}")]), range(2, 6)
+        lambda n: apply(bank, ANN, [update(target, f"Ann lives in town {n}", f"D1:{n}")]), range(2, 6)
     )
     assert sorted(len(result.updated) for result in results) == [0, 0, 0, 1]
     assert len(bank.entries(ANN)) == 1
@@ -99,7 +99,7 @@ import sys
 from pathlib import Path
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import Bank
-from tests.banks import ANN, add, said
+from tests.banks import ANN, add, apply, said
 from tests.fakes import FakeEmbeddings
 
 home, url, number = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -108,7 +108,7 @@ with Bank.open(Settings(home=home, chroma_url=url), embeddings=FakeEmbeddings())
     sys.stdin.readline()
     for n in range(10):
         bank.stage_turns(ANN, [said(1, f"line {n} of {number}")])
-        bank.apply(ANN, [add(f"Ann knows fact {n}", f"D1:{number}")])
+        apply(bank, ANN, [add(f"Ann knows fact {n}", f"D1:{number}")])
 """
 
 

@@ -4,13 +4,13 @@ from memcycle.core.edit import Edit
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
 from memcycle.stores import mirror
-from tests.banks import ANN, BOB, add, open_bank, said, texts, update
+from tests.banks import ANN, BOB, add, apply, open_bank, said, texts, update
 
 MARKER = "Zebraquux"
 
 
 def added(bank, *args, scope=ANN, **fields):
-    (entry_id,) = bank.apply(scope, [add(*args, scope=scope, **fields)]).added
+    (entry_id,) = apply(bank, scope, [add(*args, scope=scope, **fields)]).added
     return entry_id
 
 
@@ -110,11 +110,11 @@ def test_what_was_forgotten_is_not_stored_again(bank):
         bank.stage_turns(ANN, [said(3, f"my locker code is {MARKER}"), said(2, "line 2 of ann")])[0].id
         == "D1:2"
     )
-    applied = bank.apply(ANN, [add(f"ann's locker code is {MARKER}!", "D1:6")])
+    applied = apply(bank, ANN, [add(f"ann's locker code is {MARKER}!", "D1:6")])
     assert "was forgotten" in applied.rejected[0].why
     # The place of the forgotten turn is not given to another one.
     assert bank.stage_turns(ANN, [said(7, "new")])[0].id == "D1:7"
-    assert bank.apply(BOB, [add(f"ann's locker code is {MARKER}!", "D1:6", scope=BOB)]).added
+    assert apply(bank, BOB, [add(f"ann's locker code is {MARKER}!", "D1:6", scope=BOB)]).added
 
 
 def test_the_place_of_a_forgotten_last_turn_stays_taken(bank):
@@ -158,7 +158,7 @@ def chain(bank, *said_in):
     """Facts, each superseding the one before."""
     made = [added(bank, said_in[0], "D1:1")]
     for n, text in enumerate(said_in[1:], start=2):
-        made += bank.apply(ANN, [update(made[-1], text, f"D1:{n}")]).updated
+        made += apply(bank, ANN, [update(made[-1], text, f"D1:{n}")]).updated
     return made
 
 
@@ -190,7 +190,7 @@ def test_forgetting_the_oldest_leaves_the_newest(bank):
 
 def test_a_softly_deleted_entry_can_be_forgotten_for_good(bank):
     entry = added(bank, f"{MARKER}", "D1:1")
-    bank.apply(ANN, [Edit(op="DELETE", target=entry, quote="forget it")])
+    apply(bank, ANN, [Edit(op="DELETE", target=entry, quote="forget it")])
     assert bank.forget(ANN, entry) == [entry]
     assert files_with(bank.settings.home) == []
 

@@ -2,9 +2,10 @@ import pytest
 
 from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
-from memcycle.core.probe import Probe, Repair, SessionReport, Tried, probe_id
+from memcycle.core.probe import REPAIRER, Probe, Repair, SessionReport, Tried, probe_id
 from memcycle.core.scope import Scope
-from tests.banks import ANN, BOB, add, open_bank, said
+from memcycle.stores.ledger import probes
+from tests.banks import ANN, BOB, add, open_bank, said, texts
 
 MARKER = "Zebraquux"
 
@@ -197,3 +198,60 @@ def test_exports_hold_no_probes(bank, tmp_path):
         assert other.probes(ANN.base) == []
         assert bank.import_(ANN.base, before) == 0
     assert numbers(bank.probes(ANN)) == [1]
+
+
+def test_fields_of_a_probe_are_changed_beside_each_other(bank):
+    bank.stage_turns(ANN, [said(1), said(2)])
+    bank.save_probes(ANN, [probe(1), probe(2)])
+    before, repair = Tried(answer="bees"), Repair(decision="NOOP")
+    bank.update_probes(ANN, {probe(1).id: {"before": before}})
+    bank.update_probes(ANN, {probe(1).id: {"repair": repair}, "gone": {"before": before}})
+    assert bank.probes(ANN) == [probe(1, before=before, repair=repair), probe(2)]
+
+
+def test_a_repair_is_written_and_noted_at_once_or_not_at_all(bank, monkeypatch):
+    bank.stage_turns(ANN, [said(1), said(2)])
+    asked = probe(1, repair=Repair(draft={"text": "Ann keeps bees"}, turn="D1:1"))
+    bank.save_probes(ANN, [asked])
+
+    def broken(*_):
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="full"):
+        patched.setattr(probes, "put", broken)
+        bank.write_repair(ANN, asked.id, add("Ann keeps bees", "D1:1"), {"decision": "INSERT"})
+    assert bank.entries(ANN, granularity="fact") == []
+    repair = bank.write_repair(ANN, asked.id, add("Ann keeps bees", "D1:1"), {"decision": "INSERT"})
+    (entry,) = bank.entries(ANN, granularity="fact")
+    assert (repair.wrote, repair.entry, repair.settled) == (True, entry.id, False)
+    assert bank.write_repair(ANN, asked.id, add("other", "D1:1"), {"decision": "INSERT"}) == repair
+    assert bank.entries(ANN, granularity="fact") == [entry]
+
+
+def test_a_repair_of_a_probe_that_is_gone_is_not_written(bank):
+    bank.stage_turns(ANN, [said(1), said(2)])
+    bank.save_probes(ANN, [probe(1)])
+    assert bank.write_repair(ANN, probe(1).id, add("of no proposal", "D1:1"), {"decision": "INSERT"}) is None
+    assert bank.write_repair(ANN, "gone", add("of no probe", "D1:1"), {"decision": "INSERT"}) is None
+    assert bank.entries(ANN, granularity="fact") == []
+
+
+def test_a_refused_repair_says_why(bank):
+    bank.stage_turns(ANN, [said(1), said(2)])
+    asked = probe(1, repair=Repair(draft={"text": "x"}, turn="D1:1"))
+    bank.save_probes(ANN, [asked])
+    repair = bank.write_repair(ANN, asked.id, add("x", "D1:99"), {"decision": "INSERT", "why": "new"})
+    assert (repair.decision, repair.wrote, repair.entry) == ("REFUSED", False, None)
+    assert "turn D1:99" in repair.why
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_probes_made_anew_take_back_what_nobody_weighed(bank, settled):
+    bank.stage_turns(ANN, [said(1), said(2)])
+    asked = probe(1, repair=Repair(draft={"text": "x"}, turn="D1:1"))
+    bank.save_probes(ANN, [asked])
+    edit = add("Ann keeps bees", "D1:1").model_copy(update={"actor": REPAIRER})
+    repair = bank.write_repair(ANN, asked.id, edit, {"decision": "INSERT"})
+    bank.update_probes(ANN, {asked.id: {"repair": repair.model_copy(update={"settled": settled})}})
+    bank.save_probes(ANN, [probe(1)], replace_part=1)
+    assert texts(bank.entries(ANN, granularity="fact")) == (["Ann keeps bees"] if settled else [])

@@ -2,11 +2,11 @@ import pytest
 
 from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput, UnknownEntry
-from tests.banks import ANN, BOB, SAID, add, said, texts, update
+from tests.banks import ANN, BOB, SAID, add, apply, said, texts, update
 
 
 def added(bank, *args, **fields):
-    (entry_id,) = bank.apply(ANN, [add(*args, **fields)]).added
+    (entry_id,) = apply(bank, ANN, [add(*args, **fields)]).added
     return entry_id
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_edited(bank):
     for scope, entry in ((BOB, second.id), (ANN, "nonsense")):
         with pytest.raises(UnknownEntry, match="no entry"):
             bank.edit(scope, entry, "c")
-    bank.apply(ANN, [Edit(op="DELETE", target=second.id, quote="forget it")])
+    apply(bank, ANN, [Edit(op="DELETE", target=second.id, quote="forget it")])
     with pytest.raises(UnknownEntry):
         bank.edit(ANN, second.id, "c")
 
@@ -128,9 +128,9 @@ def test_an_undone_edit_can_be_made_again(bank):
 
 def test_undo_takes_back_what_a_role_did(bank):
     old = added(bank, "Ann lives in Graz", "D1:1")
-    bank.apply(ANN, [update(old, "Ann lives in Linz", "D1:2", actor="refresher")])
+    apply(bank, ANN, [update(old, "Ann lives in Linz", "D1:2", actor="refresher")])
     assert bank.undo(ANN, old).text == "Ann lives in Graz"
-    bank.apply(ANN, [Edit(op="DELETE", target=old, quote="forget it")])
+    apply(bank, ANN, [Edit(op="DELETE", target=old, quote="forget it")])
     assert shown(bank) == []
     restored = bank.undo(ANN, old)
     assert (restored.id, restored.status, restored.valid_until) == (old, "active", None)
@@ -146,7 +146,7 @@ def test_undo_after_a_commit_restores_an_active_entry(bank):
 
 def test_undo_meets_the_same_words_written_anew(bank):
     old = added(bank, "Ann lives in Graz", "D1:1")
-    bank.apply(ANN, [update(old, "Ann lives in Linz", "D1:2")])
+    apply(bank, ANN, [update(old, "Ann lives in Linz", "D1:2")])
     back = added(bank, "Ann lives in Graz", "D1:9")
     assert bank.undo(ANN, old).id == back
     assert shown(bank) == ["Ann lives in Graz"]

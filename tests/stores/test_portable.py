@@ -5,7 +5,7 @@ import pytest
 
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
-from tests.banks import ANN, BOB, add, open_bank, said, texts, update
+from tests.banks import ANN, BOB, add, apply, open_bank, said, texts, update
 
 NEW_HOME = Scope(user="ann")
 
@@ -18,11 +18,13 @@ def fill(bank, *, backwards=False):
         spoken = [said(n, f"{session}: line {n}", session=session, message_id=f"m{n}") for n in (1, 2, 3)]
         bank.stage_turns(scope, spoken)
         made = [add(f"fact {n} of {session}", f"D{session}:{n}", scope=scope) for n in (1, 2, 3)]
-        bank.apply(scope, made[::-1] if backwards else made)
-        bank.apply(scope, [add(f"summary of {session}", f"D{session}:1", scope=scope, granularity="episode")])
+        apply(bank, scope, made[::-1] if backwards else made)
+        apply(
+            bank, scope, [add(f"summary of {session}", f"D{session}:1", scope=scope, granularity="episode")]
+        )
         bank.commit_session(scope)
     (old,) = [one for one in bank.entries(ANN.base) if one.text == "fact 2 of 1"]
-    bank.apply(ANN, [update(old.id, "fact 2 corrected", "D2:2", scope=ANN.within("2"))])
+    apply(bank, ANN, [update(old.id, "fact 2 corrected", "D2:2", scope=ANN.within("2"))])
     return bank
 
 
@@ -120,7 +122,7 @@ def test_a_forged_id_is_derived_anew(bank):
 
 
 def test_the_same_words_are_merged_into_what_is_there(bank):
-    bank.apply(ANN, [add("Ann lives in Graz", "D1:1")])
+    apply(bank, ANN, [add("Ann lives in Graz", "D1:1")])
     record = {
         "scope": {"user": "x", "session": "7"}, "granularity": "fact", "text": "ann lives in graz.",
         "turns": ["D7:1"], "status": "active",
@@ -134,7 +136,7 @@ def test_a_successor_that_merges_takes_its_predecessors_along(bank):
     fill(bank)
     exported = rows(bank)
     with_twin = Scope(user="carl", session="1")
-    bank.apply(with_twin, [add("Fact 2 corrected!", "D1:9", scope=with_twin)])
+    apply(bank, with_twin, [add("Fact 2 corrected!", "D1:9", scope=with_twin)])
     bank.import_(with_twin.base, exported)
     (old,) = bank.entries(with_twin.base, statuses=["superseded"])
     (twin,) = bank.get(with_twin, [old.superseded_by])

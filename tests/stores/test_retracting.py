@@ -4,7 +4,7 @@ import pytest
 
 from memcycle.core.departure import departure
 from memcycle.core.edit import Edit
-from tests.banks import ANN, BOB, add, fact, said, texts, update
+from tests.banks import ANN, BOB, add, apply, fact, said, texts, update
 
 REPAIRER, WHY = "repairer", "it did not help"
 
@@ -16,7 +16,7 @@ def open_session(bank):
 
 
 def write(bank, *edits):
-    applied = bank.apply(ANN, [edit.model_copy(update={"actor": REPAIRER}) for edit in edits])
+    applied = apply(bank, ANN, [edit.model_copy(update={"actor": REPAIRER}) for edit in edits])
     return [*applied.added, *applied.updated, *applied.merged]
 
 
@@ -56,7 +56,7 @@ def test_an_active_entry_leaves_the_index_too(bank, list_index):
 
 def test_turns_that_were_united_leave_again(open_session):
     bank = open_session
-    (entry,) = bank.apply(ANN, [add("Ann keeps bees", "D1:1")]).added
+    (entry,) = apply(bank, ANN, [add("Ann keeps bees", "D1:1")]).added
     write(bank, merge(entry, "D1:2", "D1:1"))
     assert one(bank, entry).turns == ("D1:1", "D1:2")
     assert retract(bank, entry) == [entry]
@@ -67,7 +67,7 @@ def test_turns_that_were_united_leave_again(open_session):
 
 def test_what_was_replaced_holds_again(open_session):
     bank = open_session
-    (old,) = bank.apply(ANN, [add("Ann keeps bees", "D1:1")]).added
+    (old,) = apply(bank, ANN, [add("Ann keeps bees", "D1:1")]).added
     (new,) = write(bank, update(old, "Ann keeps bees and hens", "D1:1", "D1:2"))
     assert retract(bank, new) == [new]
     assert (one(bank, old).status, one(bank, old).superseded_by) == ("staged", None)
@@ -88,7 +88,7 @@ def test_two_writes_one_upon_the_other_are_taken_back_in_turn(open_session):
 
 def test_an_id_named_twice_stands_for_two_writes(open_session):
     bank = open_session
-    (entry,) = bank.apply(ANN, [add("Ann keeps bees", "D1:1")]).added
+    (entry,) = apply(bank, ANN, [add("Ann keeps bees", "D1:1")]).added
     write(bank, merge(entry, "D1:2"))
     write(bank, merge(entry, "D1:3"))
     assert retract(bank, entry, entry) == [entry]
@@ -99,7 +99,7 @@ def test_an_id_named_twice_stands_for_two_writes(open_session):
 def test_what_another_rests_on_stays_with_its_turns(open_session):
     bank = open_session
     (entry,) = write(bank, add("Ann keeps bees", "D1:1", quote="I keep bees"))
-    bank.apply(ANN, [add("Ann keeps bees.", "D1:2")])
+    apply(bank, ANN, [add("Ann keeps bees.", "D1:2")])
     assert retract(bank, entry) == [entry]
     left = one(bank, entry)
     assert (left.status, left.turns, left.quote) == ("staged", ("D1:2",), None)
@@ -107,7 +107,7 @@ def test_what_another_rests_on_stays_with_its_turns(open_session):
 
 def test_a_replacement_by_an_entry_that_was_there_gives_both_back(open_session):
     bank = open_session
-    old, other = bank.apply(ANN, [add("Ann has bees", "D1:1"), add("Ann has hens", "D1:2")]).added
+    old, other = apply(bank, ANN, [add("Ann has bees", "D1:1"), add("Ann has hens", "D1:2")]).added
     write(bank, update(old, "Ann has hens", "D1:3"))
     assert one(bank, other).turns == ("D1:2", "D1:3")
     assert retract(bank, other) == [other]
@@ -134,13 +134,13 @@ def test_a_person_can_say_it_after_all(open_session):
     bank = open_session
     (entry,) = write(bank, add("Ann keeps bees", "D1:1"))
     retract(bank, entry)
-    (again,) = bank.apply(ANN, [add("Ann keeps bees", "D1:2")]).added
+    (again,) = apply(bank, ANN, [add("Ann keeps bees", "D1:2")]).added
     assert one(bank, again).status == "staged"
     assert bank.edit(ANN, again, "Ann keeps 2 hives of bees").status == "staged"
 
 
 def test_undoing_a_persons_edit_leaves_no_contradiction_behind(bank):
-    (entry,) = bank.apply(ANN, [add("Ann lives in Graz", "D1:1")]).added
+    (entry,) = apply(bank, ANN, [add("Ann lives in Graz", "D1:1")]).added
     new = bank.edit(ANN, entry, "Ann lives in Linz")
     bank.undo(ANN, entry)
     assert departure(one(bank, new.id)) == "withdrawn"

@@ -11,7 +11,7 @@ from memcycle.core.errors import StoreError
 from memcycle.core.settings import Retention
 from memcycle.stores import mirror
 from memcycle.stores.bank import Bank
-from tests.banks import ANN, BOB, SAID, ListIndex, add, open_bank, said, texts
+from tests.banks import ANN, BOB, SAID, ListIndex, add, apply, open_bank, said, texts
 
 LONG = "Nora brought a tin of roasted walnuts to the choir rehearsal in the old church"
 CASHEWS, THE, DETAIL = (
@@ -24,7 +24,7 @@ LATER = SAID + timedelta(days=1)
 
 def put(bank, *made, scope=ANN):
     edits = [add(text, turn, scope=scope, **fields) for text, turn, fields in made]
-    return bank.apply(scope, edits).added
+    return apply(bank, scope, edits).added
 
 
 def facts(bank, scope=ANN):
@@ -84,7 +84,7 @@ def test_undo_gives_both_back_and_they_stay_apart(bank):
 def test_undo_takes_back_only_what_the_union_brought(bank):
     first, second = put(bank, (LONG, "D1:1", {}), (DETAIL, "D1:2", {}))
     bank.maintain(ANN.base)
-    bank.apply(ANN, [add(DETAIL, "D1:3")])
+    apply(bank, ANN, [add(DETAIL, "D1:3")])
     bank.undo(ANN, first)
     assert one(bank, second).turns == ("D1:2", "D1:3")
 
@@ -251,7 +251,7 @@ def test_what_expires_is_said_undone_and_then_left(bank):
 def test_age_counts_from_the_last_time_it_was_said(bank):
     bank.stage_turns(ANN, [said(1), said(2, time=SAID + timedelta(days=280))])
     put(bank, ("a", "D1:1", {}), ("b", "D1:1", {}))
-    bank.apply(ANN, [add("b", "D1:2")])
+    apply(bank, ANN, [add("b", "D1:2")])
     bank.commit_session(ANN)
     with limited(bank, Retention(granularity="fact", max_age_days=100)) as again:
         assert texts(again.expire(ANN)) == ["a"]
