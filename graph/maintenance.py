@@ -12,14 +12,13 @@ class Maintained(NamedTuple):
 
     Attributes:
         merged: Facts united with one that says the same or more. superseded: working summaries that a later
-            one of the same session and topic replaced. warnings: what could not be done, and why.
+            one of the same session and topic replaced.
     """
 
     merged: int
     reinforced: int
     expired: int
     superseded: int
-    warnings: list[str]
 
 
 def maintain(env: Env, scope: Scope, turns: Sequence[str]) -> Maintained:
@@ -35,5 +34,4 @@ def maintain(env: Env, scope: Scope, turns: Sequence[str]) -> Maintained:
         reinforced=done.reinforced,
         expired=len(done.expired),
         superseded=len(done.renewed),
-        warnings=[],
     )

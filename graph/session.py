@@ -115,9 +115,7 @@ class _Session(Repairing):
         """Keeps memory in order: near duplicates of the session's facts, reinforcement, retention."""
         scope = self.env.scope(config)
         turns = [turn.id for turn in self.env.bank().part_turns(scope, state["until"])]
-        done = maintain(self.env, scope, turns)
-        counts = {name: value for name, value in done._asdict().items() if name != "warnings"}
-        return {"maintained": counts, "warnings": done.warnings}
+        return {"maintained": maintain(self.env, scope, turns)._asdict()}
 
     def commit(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Staged becomes active: one ledger transaction, then the index."""

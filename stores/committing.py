@@ -68,12 +68,15 @@ class Committing(Writing):
         for one in found:
             if one.session != session:
                 raise BadInput(f"probe {one.id} is of session {one.session!r}, the scope names {session!r}")
+        withdrawn: list[str] = []
         with self._write(scope) as writer:
             if replace_part is not None:
-                _withdraw(writer, scope, probes.of_scope(writer.conn, scope, replace_part))
+                old = probes.of_scope(writer.conn, scope, replace_part)
+                withdrawn = _withdraw(writer, scope, old)
                 probes.drop_part(writer.conn, scope, session, replace_part)
             probes.put(writer.conn, scope, probes.resting(writer.conn, scope, found))
-        self._writable().catch_up()
+        if withdrawn:
+            self._writable().catch_up()
 
     def update_probes(self, scope: Scope, changes: Mapping[str, Mapping[str, Any]]) -> list[Probe]:
         """Changes fields of probes, by id, in one transaction; one that was forgotten meanwhile stays gone.
@@ -158,11 +161,11 @@ def _outcome(applied: Applied) -> dict[str, Any]:
     return {"decision": "REFUSED", "entry": None, "why": why} if applied.rejected else {}
 
 
-def _withdraw(writer: Writer, scope: Scope, old: Sequence[Probe]) -> None:
+def _withdraw(writer: Writer, scope: Scope, old: Sequence[Probe]) -> list[str]:
     repairs = [one.repair for one in old if one.repair is not None]
     unweighed = Counter(one.entry for one in repairs if one.wrote and not one.rolled_back and not one.settled)
     ids = [entry for entry in unweighed.elements() if entry is not None]
-    retracting.retract(writer, scope, ids, actor=REPAIRER, why="its examination was broken off")
+    return retracting.retract(writer, scope, ids, actor=REPAIRER, why="its examination was broken off")
 
 
 def _commit(writer: Writer, scope: Scope, until: int | None, unverified: str, report: SessionReport) -> int:

@@ -53,8 +53,8 @@ def test_the_facts_of_a_session_are_united(told):
     less, more = put(told, LONG, "Ds1:1", importance=0.9), put(told, DETAIL, "Ds1:3")
     put(told, LONG.replace("walnuts", "cashews"), "Ds1:2")
     env = make_env(None, told, None)
-    assert maintain(env, ANA, ["Ds1:1", "Ds1:2", "Ds1:3"]) == Maintained(1, 0, 0, 0, [])
-    assert maintain(env, ANA, ["Ds1:1", "Ds1:2", "Ds1:3"]) == Maintained(0, 0, 0, 0, [])
+    assert maintain(env, ANA, ["Ds1:1", "Ds1:2", "Ds1:3"]) == Maintained(1, 0, 0, 0)
+    assert maintain(env, ANA, ["Ds1:1", "Ds1:2", "Ds1:3"]) == Maintained(0, 0, 0, 0)
     told.commit_session(ANA)
     kept, gone = told.get(ANA, [more, less])
     assert (kept.status, kept.turns, kept.importance) == ("active", ("Ds1:3", "Ds1:1"), 0.9)
@@ -67,9 +67,9 @@ def test_a_question_reinforces_whom_it_names_at_the_next_maintenance(told, cycle
     cycle.recall("What does Ana keep in Graz?", **QUIET)
     cycle.recall("What does ana keep?", **QUIET)
     env = make_env(None, told, None)
-    assert maintain(env, ANA, []) == Maintained(0, 1, 0, 0, [])
+    assert maintain(env, ANA, []) == Maintained(0, 1, 0, 0)
     assert told.get(ANA, [entry])[0].reinforcement == 0.15
-    assert maintain(env, ANA, []) == Maintained(0, 0, 0, 0, [])
+    assert maintain(env, ANA, []) == Maintained(0, 0, 0, 0)
 
 
 def test_an_answer_does_not_wait_for_a_mention(told, cycle, monkeypatch, caplog):
