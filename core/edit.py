@@ -43,7 +43,11 @@ class Rejected(BaseModel):
 
 
 class Applied(BaseModel):
-    """What one `Bank.apply` did, by entry id."""
+    """What one `Bank.apply` did, by entry id.
+
+    Attributes:
+        unchanged: Those of `merged` that were so before.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -52,6 +56,7 @@ class Applied(BaseModel):
     superseded: list[str] = []
     merged: list[str] = []
     deleted: list[str] = []
+    unchanged: list[str] = []
     rejected: list[Rejected] = []
 
 

@@ -49,9 +49,14 @@ class RoleFailed(MemcycleError):
         super().__init__(f"role {role!r} failed: {why}" + (f" (reply began: {excerpt!r})" if excerpt else ""))
         self.role, self.why, self.excerpt = role, why, excerpt
 
+    @property
+    def brief(self) -> str:
+        """What may be stored: whose role failed, without a word of the reply, which `why` may quote."""
+        return f"role {self.role!r} failed"
+
     def __reduce__(self) -> tuple[type["RoleFailed"], tuple[str, str, str]]:
         return (RoleFailed, (self.role, self.why, self.excerpt))
 
 
-class PromptError(MemcycleError, ValueError):
+class PromptError(BadInput):
     """A prompt text that cannot be used. Names the role and the placeholder."""

@@ -38,6 +38,11 @@ class Tried(BaseModel):
     verdict: ProbeVerdict = "ungraded"
     why: str = ""
 
+    @property
+    def rests_on(self) -> set[str]:
+        """Ids of the entries it was given from; all it was looked for in, where it cites none."""
+        return set(self.cited or self.evidence)
+
 
 class Repair(BaseModel):
     """What was done about a failed probe.
@@ -47,8 +52,9 @@ class Repair(BaseModel):
         draft: The proposed fact as `FactDraft` data, None for NOOP. turn: id of the turn it rests on.
         decision: INSERT, MERGE or SKIP of the Consolidator; NOOP of the Repairer; REFUSED by a guard.
         entry: Id of the entry that holds it now, or held it until it was rolled back.
+        considered: Ids of the stored entries that the Repairer and the Consolidator were shown.
         wrote: Whether it changed memory. rolled_back: whether that was taken back. settled: whether it was
-            weighed; what was not is taken back when the session is examined anew.
+            weighed; what was not is taken back when the session is committed or examined anew.
         failed: Whether the Repairer failed; `why` says how.
     """
 
@@ -59,11 +65,22 @@ class Repair(BaseModel):
     turn: str | None = None
     decision: Decision | None = None
     entry: str | None = None
+    considered: tuple[str, ...] = ()
     wrote: bool = False
     rolled_back: bool = False
     settled: bool = False
     failed: bool = False
     why: str = ""
+
+    @property
+    def stands(self) -> bool:
+        """Whether what it wrote is in memory, as far as the examination knows."""
+        return self.wrote and not self.rolled_back
+
+    @property
+    def waits(self) -> bool:
+        """Whether what it wrote is in memory and nobody weighed it."""
+        return self.stands and not self.settled
 
 
 class Probe(BaseModel):
@@ -73,7 +90,7 @@ class Probe(BaseModel):
         session, part: Which session, and which stretch of it (1, and one more each time it was reopened).
         n: Its place among the probes of the part, from 1.
         gold: The answer, a clause. turn: id of the turn that supports it.
-        memories: Ids of earlier entries it may rest on (cross-session).
+        memories: Ids of earlier entries that the Prober was shown: its words may be theirs.
         before, after: Answers before and after repair; `after` is None where it was not asked again.
         as_before: Whether what `after` rested on was rolled back, so that it stands as before.
     """
@@ -106,9 +123,13 @@ class Probe(BaseModel):
         return last.verdict if last is not None else "ungraded"
 
 
-def probe_id(scope: Scope, part: int, n: int) -> str:
-    """The id of the n-th probe of a part of the scope's session, always: a retried write lands on it."""
-    content = [scope.user, scope.workspace, scope.session, part, n]
+def probe_id(scope: Scope, seq: int, part: int, n: int) -> str:
+    """The id of the n-th probe of a part of the scope's session, always: a retried write lands on it.
+
+    Args:
+        seq: Which session it is: one begun anew under the name of a forgotten one has other probes.
+    """
+    content = [scope.user, scope.workspace, scope.session, seq, part, n]
     return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
 
 

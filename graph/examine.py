@@ -28,6 +28,8 @@ longest first, they are looked for from."""
 
 TOPIC_WORDS = 8
 
+FORGOTTEN = "what it was examined by was forgotten meanwhile"
+
 
 class Examination:
     """The examining nodes, over one environment."""
@@ -40,7 +42,7 @@ class Examination:
         scope, bank, wanted = self.env.scope(config), self.env.bank(), self.env.settings.verification
         shown = spread(bank.part_turns(scope, state["until"]), wanted.turn_tokens, wanted.probes)
         if not any(turn.is_evidence for turn in shown):
-            bank.save_probes(scope, [], replace_part=state["part"])
+            bank.save_probes(scope, [], replace_part=state["part"], seq=state["seq"])
             return {"probes": [], "asked": []}
         earlier = self._earlier(scope, shown)
         value = ProberInput(
@@ -52,12 +54,12 @@ class Examination:
         try:
             output: ProberOutput = yield self.env.call("prober", value)
         except RoleFailed as failed:
-            bank.save_probes(scope, [], replace_part=state["part"])
-            return {"probes": [], "asked": [], "unverified": str(failed), "warnings": [str(failed)]}
+            bank.save_probes(scope, [], replace_part=state["part"], seq=state["seq"])
+            return {"probes": [], "asked": [], "unverified": failed.brief, "warnings": [str(failed)]}
         drafts, refused = acceptable(output.probes, shown, wanted.probes)
         probes = [
             Probe(
-                id=probe_id(scope, state["part"], n),
+                id=probe_id(scope, state["seq"], state["part"], n),
                 session=str(scope.session),
                 part=state["part"],
                 n=n,
@@ -65,11 +67,13 @@ class Examination:
                 question=draft.question.strip(),
                 gold=draft.answer.strip(),
                 turn=turn.id,
-                memories=tuple(entry.id for entry in earlier) if draft.kind == "cross-session" else (),
+                memories=tuple(entry.id for entry in earlier),
             )
             for n, (draft, turn) in enumerate(drafts, 1)
         ]
-        bank.save_probes(scope, probes, replace_part=state["part"])
+        told = [turn.id for turn in shown]
+        if not bank.save_probes(scope, probes, replace_part=state["part"], shown=told, seq=state["seq"]):
+            return {"probes": [], "asked": [], "unverified": FORGOTTEN, "warnings": refused}
         names = [probe.id for probe in probes]
         return {"probes": names, "asked": names, "warnings": refused}
 
@@ -140,7 +144,7 @@ class Examination:
                 output: AnswererOutput = yield self.env.call("answerer", value)
             except RoleFailed as failed:
                 warnings = [str(failed)]
-                tried = tried.model_copy(update={"abstained": False, "why": str(failed)})
+                tried = tried.model_copy(update={"abstained": False, "why": failed.brief})
             else:
                 cited = dict.fromkeys(shown[n].id for n in output.citations if 0 <= n < len(shown))
                 said = {"answer": output.answer, "abstained": not output.answerable, "cited": tuple(cited)}
@@ -159,14 +163,13 @@ class Examination:
             for n, (probe, tried) in enumerate(zip(probes, tries, strict=True), 1)
             if not tried.abstained and not tried.why
         ]
-        output, warnings = GraderOutput(grades=[]), list[str]()
+        output, warnings, missing = GraderOutput(grades=[]), list[str](), "the Grader left it out"
         if items:
             try:
                 output = yield self.env.call("grader", GraderInput(items=items))
             except RoleFailed as failed:
-                warnings = [str(failed)]
+                warnings, missing = [str(failed)], failed.brief
         grades = {grade.n: grade for grade in output.grades}
-        missing = warnings[0] if warnings else "the Grader left it out"
         graded = [_graded(tried, grades.get(n), missing) for n, tried in enumerate(tries, 1)]
         changes = {probe.id: {moment: tried} for probe, tried in zip(probes, graded, strict=True)}
         self.env.bank().update_probes(self.env.scope(config), changes)
@@ -185,7 +188,9 @@ class Examination:
 
     def probes(self, state: SessionState, config: RunnableConfig) -> list[Probe]:
         """The probes of this run, in order."""
-        return self.env.bank().probes(self.env.scope(config), part=state["part"]) if state["probes"] else []
+        own = set(state["probes"])
+        found = self.env.bank().probes(self.env.scope(config), part=state["part"]) if own else []
+        return [probe for probe in found if probe.id in own]
 
 
 def _graded(tried: Tried, grade: Grade | None, missing: str) -> Tried:

@@ -1,6 +1,6 @@
 """Nodes of session that mend memory: propose, consolidate, write, take back what did not help (MemMA 3.4)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -11,11 +11,13 @@ from memcycle.agents.repairer import RepairerInput, RepairerOutput, RepairFact
 from memcycle.agents.views import TurnView
 from memcycle.core.departure import departure
 from memcycle.core.edit import Edit
+from memcycle.core.entry import Entry
 from memcycle.core.errors import RoleFailed
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.probe import REPAIRER, Probe, Repair
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
+from memcycle.graph.approval import approved
 from memcycle.graph.consolidation import Consolidated, decide, merged_edit
 from memcycle.graph.evidence import memory_views, turn_views
 from memcycle.graph.examine import Examination
@@ -56,9 +58,11 @@ class Repairing(Examination):
         try:
             output: RepairerOutput = yield self.env.call("repairer", value)
         except RoleFailed as failed:
-            repair, warnings = Repair(decision="NOOP", failed=True, why=str(failed)), [str(failed)]
+            repair, warnings = Repair(decision="NOOP", failed=True, why=failed.brief), [str(failed)]
         else:
-            repair, warnings = proposed(output, shown), []
+            considered = tuple(entry.id for entry in memories)
+            repair = proposed(output, shown).model_copy(update={"considered": considered})
+            warnings = []
         bank.update_probes(scope, {probe.id: {"repair": repair}})
         return {"mended": [probe.id], "warnings": warnings}
 
@@ -105,7 +109,7 @@ class Repairing(Examination):
             (edit,) = yield from self.env.organisation.organise([fact], made)
         elif chosen.decision == "MERGE":
             edit = merged_edit(item, chosen, made)
-        return {**_decided(probe, chosen, edit), "warnings": warnings}
+        return {**_decided(probe, chosen, edit, item.near), "warnings": warnings}
 
     def _revives(self, scope: Scope, item: Grounded) -> bool:
         """Whether it speaks of what is no longer so by its own turn, as was settled when that was read."""
@@ -128,6 +132,16 @@ class Repairing(Examination):
             now=self.env.now(),
         )
 
+    def approve_repair(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
+        """A person lets the repair stand, changes or rejects it, where the settings ask for that."""
+        if state["edit"] is None:
+            return {}
+        found = approved(self.env, self.env.scope(config), [Edit.model_validate(state["edit"])])
+        if not found.edits:
+            refused = {"decision": "REFUSED", "entry": None, "why": found.rejected[0]["why"]}
+            return {"edit": None, "decision": {**(state["decision"] or {}), **refused}}
+        return {"edit": found.edits[0].model_dump(mode="json")}
+
     def write_repair(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Writes what was decided, staged, and notes it on the probe."""
         decision, written = state["decision"], state["written"]
@@ -142,17 +156,38 @@ class Repairing(Examination):
     def roll_back(self, state: SessionState, config: RunnableConfig) -> dict[str, Any]:
         """Takes back what did not help its probe, or broke one that memory answered before."""
         scope, bank, probes = self.env.scope(config), self.env.bank(), self.probes(state, config)
-        failures = blamed(probes)
-        writes: dict[str, list[str]] = {}
+        failures = blamed(probes, self._standing(scope, probes))
+        # Two repairs merged into one entry are two writes to it.
+        useless = [
+            (str(probe.repair.entry), failures[probe.id])
+            for probe in probes
+            if probe.repair is not None and probe.id in failures
+        ]
+        bank.settle_repairs(scope, settled(probes, failures), useless)
+        told = [
+            f"the repair for probe {probe.n} was rolled back: {probe.repair.why}"
+            for probe in self.probes(state, config)
+            if probe.repair is not None and probe.repair.rolled_back
+        ]
+        return {"warnings": told}
+
+    def _standing(self, scope: Scope, probes: Sequence[Probe]) -> dict[str, str]:
+        """By id of the probe whose repair waits to be weighed: the entry that holds what it wrote now.
+
+        A later repair may have been merged with it, into an entry that took its place.
+        """
+        found: dict[str, str] = {}
         for probe in probes:
-            if probe.id in failures and probe.repair is not None:
-                writes.setdefault(str(probe.repair.entry), []).append(failures[probe.id])
-        for entry, reasons in writes.items():
-            # Two repairs merged into one entry are two writes to it.
-            bank.retract(scope, [entry] * len(reasons), actor=REPAIRER, why=reasons[0])
-        bank.update_probes(scope, settled(probes, failures))
-        told = [(probe.n, failures[probe.id]) for probe in probes if probe.id in failures]
-        return {"warnings": [f"the repair for probe {n} was rolled back: {why}" for n, why in told]}
+            if probe.repair is None or not probe.repair.waits:
+                continue
+            chain = [str(probe.repair.entry)]
+            while (heir := self._heir(scope, chain[-1])) is not None and heir not in chain:
+                chain.append(heir)
+            found[probe.id] = chain[-1]
+        return found
+
+    def _heir(self, scope: Scope, entry: str) -> str | None:
+        return next((one.superseded_by for one in self.env.bank().get(scope, [entry])), None)
 
 
 def is_open(probe: Probe) -> bool:
@@ -179,13 +214,17 @@ def _source(fact: RepairFact, shown: Sequence[Turn]) -> Turn | None:
     )
 
 
-def _decided(probe: Probe, chosen: Consolidated, edit: Edit | None) -> dict[str, Any]:
+def _decided(
+    probe: Probe, chosen: Consolidated, edit: Edit | None, near: Sequence[Entry] = ()
+) -> dict[str, Any]:
+    before = probe.repair.considered if probe.repair is not None else ()
     return {
         "proposal": probe.id,
         "edit": edit.model_dump(mode="json") if edit else None,
         "decision": {
             "decision": chosen.decision,
             "entry": chosen.target.id if chosen.target else None,
+            "considered": list(dict.fromkeys((*before, *(entry.id for entry in near)))),
             "why": chosen.why,
         },
     }
@@ -198,15 +237,18 @@ class _Asked(NamedTuple):
     rests_on: set[str]
 
 
-def blamed(probes: Sequence[Probe]) -> dict[str, str]:
+def blamed(probes: Sequence[Probe], standing: Mapping[str, str]) -> dict[str, str]:
     """Ids of the probes whose repair is to be rolled back, each with the reason.
 
-    A repair helps where its probe, or another that failed, is now answered from it. It breaks a probe that
-    passed before where the answer, now wrong, cites it; an answer that cites nothing of a repair but had it
-    in its evidence blames all it had. What could not be graded blames nobody.
+    Repairs that were merged into one entry are weighed as one. One helps where its probe, or another that
+    failed, is now answered from it. It breaks a probe that passed before where the answer, now wrong, cites
+    it; an answer that cites nothing of a repair but had it in its evidence blames all it had. What could not
+    be graded blames nobody.
+
+    Args:
+        standing: By id of the probe whose repair is to be weighed: the entry that holds what it wrote.
     """
-    wrote = {probe.id: str(probe.repair.entry) for probe in probes if probe.repair and probe.repair.wrote}
-    entries = set(wrote.values())
+    entries = set(standing.values())
     again = [
         _Asked(probe, (entries & set(probe.after.cited)) or (entries & set(probe.after.evidence)))
         for probe in probes
@@ -224,13 +266,13 @@ def blamed(probes: Sequence[Probe]) -> dict[str, str]:
         if asked.probe.passed_before and asked.probe.after and asked.probe.after.verdict == "failed"
         for entry in asked.rests_on
     }
+    unknown = {standing[probe.id] for probe in probes if probe.id in standing and _unknown(probe)}
     failures: dict[str, str] = {}
-    for probe in probes:
-        entry = wrote.get(probe.id)
+    for name, entry in standing.items():
         if entry in broke:
-            failures[probe.id] = f"probe {broke[entry]}, which passed before, failed with it"
-        elif entry is not None and entry not in helped and not _unknown(probe):
-            failures[probe.id] = "its probe still failed with it"
+            failures[name] = f"probe {broke[entry]}, which passed before, failed with it"
+        elif entry not in helped | unknown:
+            failures[name] = "its probe still failed with it"
     return failures
 
 
@@ -244,11 +286,11 @@ def settled(probes: Sequence[Probe], failures: dict[str, str]) -> dict[str, dict
     found: dict[str, dict[str, Any]] = {}
     for probe in probes:
         changes: dict[str, Any] = {}
-        if probe.repair is not None and probe.repair.wrote:
+        if probe.repair is not None and probe.repair.waits:
             weighed = {"settled": True}
             failed = {"rolled_back": True, "why": failures[probe.id]} if probe.id in failures else {}
             changes["repair"] = probe.repair.model_copy(update=weighed | failed)
-        if probe.after is not None and gone & set(probe.after.cited or probe.after.evidence):
+        if probe.after is not None and gone & probe.after.rests_on:
             changes["as_before"] = True
         found[probe.id] = changes
     return {name: changes for name, changes in found.items() if changes}

@@ -83,7 +83,7 @@ class _Session(Repairing):
             part = bank.begin_verification(scope)
         except BadInput:  # the user was forgotten since it was looked up
             return self._nothing(scope, None, {**fresh, "open": False})
-        return {**fresh, "part": part.number, "until": part.until, "result": {}}
+        return {**fresh, "part": part.number, "until": part.until, "seq": part.seq, "result": {}}
 
     def _nothing(self, scope: Scope, info: "SessionInfo | None", fresh: dict[str, Any]) -> dict[str, Any]:
         counts = SessionReport().model_dump(exclude={"usage"})
@@ -107,7 +107,9 @@ class _Session(Repairing):
             Edit.model_validate({"op": "ADD", "entry": entry, "actor": "episode_writer"})
             for entry in state["episodes"]
         ]
-        applied = self.env.bank().apply(self.env.scope(config), edits, close_segment_at=state["close_at"])
+        applied = self.env.bank().apply(
+            self.env.scope(config), edits, close_segment_at=state["close_at"], seq=state["seq"]
+        )
         warnings = [f"an episode was not written: {refused['why']}" for refused in refusals(applied)]
         return {"episodes": [], "result": {"episodes": added(applied, edits)}, "warnings": warnings}
 
@@ -122,7 +124,9 @@ class _Session(Repairing):
         scope, bank = self.env.scope(config), self.env.bank()
         probes = self.probes(state, config)
         found, unverified = report(probes, state), state["unverified"] or unmended(probes)
-        committed = bank.commit_session(scope, until=state["until"], unverified=unverified, report=found)
+        committed = bank.commit_session(
+            scope, until=state["until"], unverified=unverified, report=found, seq=state["seq"]
+        )
         # Gone only where the user was forgotten meanwhile: then there is nothing to tell of it.
         info = next(iter(bank.sessions(scope)), None)
         counts = found.model_copy(update={"committed": committed}).model_dump(exclude={"usage"})
@@ -145,7 +149,8 @@ def unmended(probes: Sequence[Probe]) -> str:
 def report(probes: list[Probe], state: SessionState) -> SessionReport:
     """The run in counts."""
     repairs = [probe.repair for probe in probes if probe.repair is not None and probe.repair.wrote]
-    kept = [repair for repair in repairs if not repair.rolled_back]
+    # What nobody weighed, since another end wrote it, is taken back by the commit.
+    kept = [repair for repair in repairs if repair.settled and not repair.rolled_back]
     return SessionReport(
         probes=len(probes),
         passed_before=sum(probe.passed_before for probe in probes),
@@ -228,10 +233,15 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
         {"each failed probe": "repair", "all answered": "maintain", "asked again": "roll_back"},
     )
     builder.add_edge("repair", "consolidate")
+    writes = "write_repair"
+    if env.settings.approval.is_asked:
+        writes = "approve_repair"
+        builder.add_node(writes, node(writes, nodes.approve_repair))
+        builder.add_edge(writes, "write_repair")
     builder.add_conditional_edges(
         "consolidate",
         after_consolidate,
-        {"proposal": "write_repair", "repaired": "look_up", "nothing repaired": "maintain"},
+        {"proposal": writes, "repaired": "look_up", "nothing repaired": "maintain"},
     )
     builder.add_edge("write_repair", "consolidate")
     builder.add_edge("roll_back", "maintain")

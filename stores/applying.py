@@ -43,9 +43,17 @@ def apply_edits(writer: Writer, scope: Scope, prepared: list[Prepared], embedder
         try:
             _apply_one(writer, scope, item, embedder, applied)
         except _Refused as refusal:
-            text = item.edit.entry.text if item.edit.entry else ""
-            applied.rejected.append(Rejected(text=text, why=str(refusal), target=item.edit.target))
+            applied.rejected.append(_rejected(item.edit, str(refusal)))
     return applied
+
+
+def refused(edits: Sequence[Edit], why: str) -> Applied:
+    """None of the edits is applied."""
+    return Applied(rejected=[_rejected(edit, why) for edit in edits])
+
+
+def _rejected(edit: Edit, why: str) -> Rejected:
+    return Rejected(text=edit.entry.text if edit.entry else "", why=why, target=edit.target)
 
 
 def _apply_one(writer: Writer, scope: Scope, item: Prepared, embedder: str | None, applied: Applied) -> None:
@@ -58,8 +66,7 @@ def _apply_one(writer: Writer, scope: Scope, item: Prepared, embedder: str | Non
     entry = _owned(scope, edit)
     _check_turns(writer, scope, edit, entry)
     if edit.op == "MERGE":
-        target = _target(writer, scope, edit)
-        applied.merged.append(writer.merge(target, entry, actor=edit.actor, why=edit.reason).entry.id)
+        _merge(writer, _target(writer, scope, edit), entry, edit, applied)
         return
     _check_text(writer, entry)
     entry = entry.model_copy(
@@ -84,9 +91,10 @@ def own_id(entry: Entry) -> str:
     Merging appends turns to an entry, so an id may stem from the first ones alone. An id from elsewhere could
     be one that another user's entry will derive.
     """
-    cuts = range(len(entry.turns) + 1)
-    derived = [entry_id(entry.scope, entry.turns[:cut], entry.granularity, entry.text) for cut in cuts]
-    return entry.id if entry.id in derived else derived[-1]
+    cuts = range(len(entry.turns), -1, -1)
+    derived = (entry_id(entry.scope, entry.turns[:cut], entry.granularity, entry.text) for cut in cuts)
+    whole = next(derived)
+    return entry.id if entry.id and entry.id != whole and entry.id in derived else whole
 
 
 def _owned(scope: Scope, edit: Edit) -> Entry:
@@ -136,25 +144,41 @@ def _check_recallable(stored: StoredEntry) -> None:
         raise _Refused(f"entry {stored.entry.id} was forgotten")
 
 
+def _merge(writer: Writer, target: StoredEntry, entry: Entry, edit: Edit, applied: Applied) -> None:
+    after = writer.merge(target, entry, actor=edit.actor, why=edit.reason)
+    applied.merged.append(target.entry.id)
+    if after is target:
+        applied.unchanged.append(target.entry.id)
+
+
 def _add(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> None:
     edit = item.edit
     existing = entries.one(writer.conn, entry.scope, entry.id)
-    withdrawn = existing is not None and departure(existing.entry) == "withdrawn"
-    if existing is not None and not withdrawn:
-        # A repeated write of the same evidence: never brings back what was replaced or forgotten since.
-        _check_recallable(existing)
-    twin = (None if withdrawn else existing) or writer.duplicate(entry)
+    twin = _twin(writer, entry, existing)
     if twin is not None:
-        applied.merged.append(writer.merge(twin, entry, actor=edit.actor, why=edit.reason).entry.id)
+        _merge(writer, twin, entry, edit, applied)
         return
-    _check_vector(item)
-    if existing is None:
-        stored = writer.insert(entry, item.vector)
-    else:
-        stored = writer.revive(existing, entry.status, item.vector, entry.embedder)
+    stored = _put(writer, entry, existing, item)
     after = events.state_of(stored.entry)
     writer.record([Change(stored.entry, "add", None, after)], actor=edit.actor, why=edit.reason)
     applied.added.append(stored.entry.id)
+
+
+def _twin(writer: Writer, entry: Entry, existing: StoredEntry | None) -> StoredEntry | None:
+    """The recallable entry that says it already: the same one, written before, or another."""
+    if existing is None or departure(existing.entry) == "withdrawn":
+        return writer.duplicate(entry)
+    # A repeated write of the same evidence: never brings back what was replaced or forgotten since.
+    _check_recallable(existing)
+    return existing
+
+
+def _put(writer: Writer, entry: Entry, existing: StoredEntry | None, item: Prepared) -> StoredEntry:
+    """Inserts the entry, or makes the one that was withdrawn valid again."""
+    _check_vector(item)
+    if existing is None:
+        return writer.insert(entry, item.vector)
+    return writer.revive(existing, entry.status, item.vector, entry.embedder)
 
 
 def _update(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> None:
@@ -163,12 +187,9 @@ def _update(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> N
     if not _is_replay(writer, scope, edit, existing):
         target = _target(writer, scope, edit)
         _check_successor(target.entry, entry)
-        if existing is not None:
-            _check_recallable(existing)
-        twin = existing or writer.duplicate(entry)
+        twin = _twin(writer, entry, existing)
         if twin is None:
-            _check_vector(item)
-            successor, fresh, taken = writer.insert(entry, item.vector), True, {}
+            successor, fresh, taken = _put(writer, entry, existing, item), True, {}
         else:
             successor, fresh, taken = twin, False, {"turns": united(twin.entry.turns, entry.turns)}
         writer.supersede(target, successor, fresh=fresh, taken=taken, actor=edit.actor, why=edit.reason)

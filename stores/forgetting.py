@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from memcycle.core.entry import Entry
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
-from memcycle.stores import lexical
+from memcycle.stores import retracting
 from memcycle.stores.ledger import (
     conflicts,
     entries,
@@ -22,7 +22,11 @@ from memcycle.stores.ledger import (
 )
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.erase import erase_scope
+from memcycle.stores.search import lexical
 from memcycle.stores.writer import WINDOW, Writer
+
+PERSON = "user"
+"""Who changes entries by hand, in the log: what a person says is theirs to keep."""
 
 
 def holders(conn: sqlite3.Connection, entry: Entry) -> list[StoredEntry]:
@@ -57,7 +61,8 @@ def doomed(conn: sqlite3.Connection, scope: Scope, entry_id: str, *, only: bool)
 def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     """Removes entries for good, with all that the ledger keeps of them, and leaves tombstones.
 
-    A turn goes with its raw entry, a probe with any turn or entry whose words it may hold. Entries that were
+    A turn goes with its raw entry, a probe with any turn or entry whose words it may hold; what its repair
+    wrote and nobody weighed goes back before, since nobody would know of it. Entries that were
     replaced by a removed one and not by another stay out of recall: forgetting what replaced a fact does not
     make the old fact true again.
     """
@@ -65,6 +70,8 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     ids = {one.entry.id for one in chosen}
     said = [turn for one in chosen if one.entry.granularity == "raw" for turn in one.entry.turns]
     gone = turns.by_ids(conn, scope, said)
+    _drop_probes(writer, scope, said, ids)
+    chosen = list(entries.by_ids(conn, scope, ids).values())
     tombstones.put_turns(
         conn,
         scope,
@@ -74,10 +81,10 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     _mend_chains(writer, scope, chosen, ids)
     _drop_quotes(writer, scope, said, ids)
     events.erase(conn, scope, ids)
+    _blank_reasons(conn, scope, [one.entry for one in chosen])
     links.erase(conn, scope, ids)
     conflicts.erase(conn, scope, ids)
     mentions.clear(conn, scope)
-    probes.erase(conn, scope, said, ids)
     lexical.remove(conn, [one.row for one in chosen])
     entry_writes.delete(conn, [one.row for one in chosen])
     turns.delete(conn, scope, said)
@@ -132,6 +139,20 @@ def _mend_chains(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry], id
         united = tuple(dict.fromkeys((*earlier, *heirs.get(successor.entry.id, ()))))
         if united != successor.entry.supersedes:
             writer.change(successor, supersedes=united)
+
+
+def _drop_probes(writer: Writer, scope: Scope, said: Sequence[str], ids: set[str]) -> None:
+    dropped = probes.holding(writer.conn, scope, said, ids)
+    unweighed = [one for one in dropped if one.repair is not None and one.repair.waits]
+    retracting.withdraw(writer, scope, unweighed, "what it was examined with was forgotten")
+    probes.delete(writer.conn, scope, dropped)
+
+
+def _blank_reasons(conn: sqlite3.Connection, scope: Scope, gone: Sequence[Entry]) -> None:
+    """A role that was shown these entries may quote them where it says why it changed another."""
+    names = {one.speaker for one in gone if one.speaker}
+    stems = {stem for one in gone for stem in _words(one.text, names)}
+    events.blank_reasons(conn, scope, stems, but_of=[PERSON])
 
 
 def _drop_quotes(writer: Writer, scope: Scope, said: Sequence[str], ids: set[str]) -> None:

@@ -13,14 +13,14 @@ from memcycle.stores.tidying import Maintenance
 class Maintaining(Committing):
     """Unites, reinforces, expires and takes back entries. Nothing is erased: `undo` brings back what left."""
 
-    def retract(self, scope: Scope, ids: Iterable[str], *, actor: str, why: str) -> list[str]:
-        """Takes back what `actor` last wrote to each entry; see `retracting.retract`. Idempotent.
+    def retract(self, scope: Scope, writes: Iterable[tuple[str, str]], *, actor: str) -> list[str]:
+        """Takes back what `actor` last wrote to each entry (id, why); see `retracting.retract`. Idempotent.
 
         Returns:
             Ids of the entries that changed.
         """
         with self._write(scope) as writer:
-            changed = retracting.retract(writer, scope, ids, actor=actor, why=why)
+            changed = retracting.retract(writer, scope, writes, actor=actor)
         self._writable().catch_up()
         return changed
 

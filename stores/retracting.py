@@ -1,40 +1,60 @@
 """Takes back what a role wrote, when it turned out to be of no use."""
 
-from collections import Counter
 from collections.abc import Iterable
 
 from memcycle.core.edit import Event
+from memcycle.core.probe import REPAIRER, Probe
 from memcycle.core.scope import Scope
 from memcycle.stores import revising
 from memcycle.stores.ledger import entries, events
 from memcycle.stores.ledger.entries import StoredEntry
-from memcycle.stores.ledger.events import Change, Logged
+from memcycle.stores.ledger.events import Change, Logged, Write
 from memcycle.stores.writer import Writer
 
 _RECALLABLE = ("active", "staged")
 _REMOVED = ("supersede", "delete", "expire")
 
 
-def retract(writer: Writer, scope: Scope, ids: Iterable[str], *, actor: str, why: str) -> list[str]:
+def retract(writer: Writer, scope: Scope, writes: Iterable[tuple[str, str]], *, actor: str) -> list[str]:
     """Takes back the last write of `actor` to each entry, unless that was done or overtaken since.
 
     What it added is withdrawn, turns it united into an entry leave that again, and what it replaced or
     deleted holds again. Where another write rests on an added entry too, that entry stays, with its turns.
+    The last write of all goes first: what was written upon another can be taken back only before it.
 
     Args:
-        ids: An id that is named twice stands for the last two writes.
+        writes: Entry id and why. An id that is named twice stands for the last two writes.
 
     Returns:
         Ids of the entries that changed.
     """
-    changed = []
-    for entry_id, times in Counter(ids).items():
-        writes = events.writes_by(writer.conn, scope, entry_id, actor)
-        if writes and not writes[0][1]:
-            last = [logged for logged, undone in writes[:times] if not undone]
-            done = [_retract(writer, scope, entry_id, logged, actor=actor, why=why) for logged in last]
-            changed += [entry_id] if any(done) else []
-    return changed
+    reasons: dict[str, list[str]] = {}
+    for entry_id, why in writes:
+        reasons.setdefault(entry_id, []).append(why)
+    found = [
+        (write, entry_id, why)
+        for entry_id, whys in reasons.items()
+        for write, why in zip(_last(writer, scope, entry_id, actor), whys, strict=False)
+        if not write.undone
+    ]
+    changed = [
+        entry_id
+        for write, entry_id, why in sorted(found, key=lambda one: -one[0].seq)
+        if _retract(writer, scope, entry_id, write.logged, actor=actor, why=why)
+    ]
+    return list(dict.fromkeys(changed))
+
+
+def withdraw(writer: Writer, scope: Scope, probes: Iterable[Probe], why: str) -> list[str]:
+    """Takes back what the repairs of these probes wrote, as far as it stands; see `retract`."""
+    repairs = [one.repair for one in probes if one.repair is not None and one.repair.stands]
+    return retract(writer, scope, [(str(one.entry), why) for one in repairs], actor=REPAIRER)
+
+
+def _last(writer: Writer, scope: Scope, entry_id: str, actor: str) -> list[Write]:
+    """What the actor wrote to an entry, the last first; nothing where the last was taken back already."""
+    writes = events.writes_by(writer.conn, scope, entry_id, actor)
+    return writes if writes and not writes[0].undone else []
 
 
 def _retract(writer: Writer, scope: Scope, entry_id: str, logged: Logged, *, actor: str, why: str) -> bool:

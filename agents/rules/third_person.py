@@ -116,7 +116,7 @@ class _Walk:
         return name
 
     def _verb(self, word: str) -> str:
-        if is_adverb(word):
+        if is_adverb(word) or word.lower() in _NO_LONGER:
             return word
         self.agree = False
         if (
@@ -128,6 +128,10 @@ class _Walk:
         changed = singular(word) if _may_be_verb(word) else word
         self.present = changed != word
         return changed
+
+
+_NO_LONGER = {"no", "longer"}
+"""Adverb of two words between subject and verb."""
 
 
 def _may_be_verb(word: str) -> bool:

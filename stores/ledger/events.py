@@ -5,13 +5,14 @@ Events of one change (a successor and its predecessor, say) share a `change` id:
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from memcycle.core.clock import World
 from memcycle.core.edit import Action, Event
 from memcycle.core.entry import Entry
+from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import json_list, to_json, to_time
 
@@ -44,6 +45,19 @@ class Logged(NamedTuple):
 
     change: str
     event: Event
+
+
+class Write(NamedTuple):
+    """What an actor wrote to an entry.
+
+    Attributes:
+        seq: Of two writes the later one's is higher.
+        undone: Whether it was taken back.
+    """
+
+    seq: int
+    logged: Logged
+    undone: bool
 
 
 def state_of(entry: Entry) -> dict[str, Any]:
@@ -96,8 +110,8 @@ def last_undoable(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) ->
     return Logged(row["change"], _event(row)) if row else None
 
 
-def writes_by(conn: sqlite3.Connection, scope: Scope, entry: str, actor: str) -> list[tuple[Logged, bool]]:
-    """What an actor wrote to an entry, the last first, and whether that was taken back.
+def writes_by(conn: sqlite3.Connection, scope: Scope, entry: str, actor: str) -> list[Write]:
+    """What an actor wrote to an entry, the last first.
 
     That it was replaced or deleted counts only where the actor wrote nothing else to it.
     """
@@ -108,7 +122,9 @@ def writes_by(conn: sqlite3.Connection, scope: Scope, entry: str, actor: str) ->
         {"scope": scope.key, "entry": entry, "actor": actor},
     ).fetchall()
     put = [row for row in found if row["action"] in ("add", "update", "merge")]
-    return [(Logged(row["change"], _event(row)), bool(row["undone"])) for row in put or found]
+    return [
+        Write(row["seq"], Logged(row["change"], _event(row)), bool(row["undone"])) for row in put or found
+    ]
 
 
 def undone(conn: sqlite3.Connection, scope: Scope) -> dict[str, dict[str, str]]:
@@ -148,6 +164,27 @@ def erase(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:
     )
     conn.execute(
         "DELETE FROM events WHERE scope_key = :scope AND entry IN (SELECT value FROM json_each(:ids))", keys
+    )
+
+
+def blank_reasons(
+    conn: sqlite3.Connection, scope: Scope, stems: Collection[str], *, but_of: Collection[str]
+) -> None:
+    """Empties reasons in the scope's log that share a content stem with what was forgotten.
+
+    Args:
+        but_of: Actors whose reasons stay.
+    """
+    found = conn.execute(
+        "SELECT DISTINCT why FROM events WHERE scope_key = ? AND why <> ''"
+        " AND actor NOT IN (SELECT value FROM json_each(?))",
+        (scope.key, json_list(but_of)),
+    )
+    doomed = [row["why"] for row in found if not set(stems).isdisjoint(content_stems(row["why"]))]
+    conn.execute(
+        "UPDATE events SET why = '' WHERE scope_key = ? AND why IN (SELECT value FROM json_each(?))"
+        " AND actor NOT IN (SELECT value FROM json_each(?))",
+        (scope.key, json_list(doomed), json_list(but_of)),
     )
 
 

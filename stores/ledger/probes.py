@@ -34,21 +34,30 @@ def of_scope(conn: sqlite3.Connection, scope: Scope, part: int | None = None) ->
     return [Probe.model_validate_json(row["data"]) for row in found]
 
 
-def drop_part(conn: sqlite3.Connection, scope: Scope, session: str, part: int) -> None:
-    """Removes the probes of a part of a session."""
+def delete(conn: sqlite3.Connection, scope: Scope, probes: Iterable[Probe]) -> None:
+    """Removes these probes."""
     conn.execute(
-        "DELETE FROM probes WHERE scope_key = ? AND session = ? AND part = ?", (scope.key, session, part)
+        "DELETE FROM probes WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
+        (scope.key, json_list(one.id for one in probes)),
     )
 
 
-def erase(conn: sqlite3.Connection, scope: Scope, turns: Iterable[str], entries: Iterable[str]) -> None:
-    """Removes the probes of the base scope that rest on any of these turns and entries."""
-    conn.execute(
-        "DELETE FROM probes WHERE scope_key = :scope AND (EXISTS ("
-        "  SELECT 1 FROM json_each(turns) WHERE value IN (SELECT value FROM json_each(:turns)))"
+def holding(
+    conn: sqlite3.Connection, scope: Scope, turns: Iterable[str], entries: Iterable[str]
+) -> list[Probe]:
+    """The probes of the base scope that may hold words of any of these turns and entries.
+
+    Whoever made a probe was shown other turns of its session than the one it rests on.
+    """
+    found = conn.execute(
+        "SELECT data FROM probes WHERE scope_key = :scope AND (session IN ("
+        "  SELECT session FROM turns WHERE scope_key = :scope"
+        "  AND id IN (SELECT value FROM json_each(:turns)))"
+        " OR EXISTS (SELECT 1 FROM json_each(turns) WHERE value IN (SELECT value FROM json_each(:turns)))"
         " OR EXISTS (SELECT 1 FROM json_each(refs) WHERE value IN (SELECT value FROM json_each(:refs))))",
         {"scope": scope.key, "turns": json_list(turns), "refs": json_list(entries)},
     )
+    return [Probe.model_validate_json(row["data"]) for row in found]
 
 
 def resting(conn: sqlite3.Connection, scope: Scope, probes: Sequence[Probe]) -> list[Probe]:
@@ -66,10 +75,11 @@ def turns_of(probe: Probe) -> set[str]:
 
 def refs_of(probe: Probe) -> set[str]:
     """Ids of the entries whose words it may hold."""
-    repaired = probe.repair.entry if probe.repair is not None else None
+    repair = probe.repair
+    mended = {*repair.considered, *([repair.entry] if repair.entry else [])} if repair is not None else set()
     tried: list[Tried] = [one for one in (probe.before, probe.after) if one is not None]
     read = {entry for one in tried for entry in (*one.evidence, *one.cited)}
-    return {*probe.memories, *read} | ({repaired} if repaired is not None else set())
+    return {*probe.memories, *read, *mended}
 
 
 _IDS = {

@@ -18,10 +18,16 @@ COMMITTED: tuple[SessionStatus, ...] = ("committed", "committed_unverified")
 
 
 class Part(NamedTuple):
-    """A stretch of a session under examination: its number, from 1, and the place of its last turn."""
+    """A stretch of a session under examination.
+
+    Attributes:
+        number: From 1. until: the place of its last turn.
+        seq: Which session it is; one begun anew under the name of a forgotten one has another.
+    """
 
     number: int
     until: int
+    seq: int
 
 
 class State(NamedTuple):
@@ -95,9 +101,9 @@ def begin(conn: sqlite3.Connection, scope: Scope, session: str, now: datetime) -
         (to_time(now), *key),
     )
     row = conn.execute(
-        "SELECT part, last_position FROM sessions WHERE scope_key = ? AND session = ?", key
+        "SELECT part, last_position, seq FROM sessions WHERE scope_key = ? AND session = ?", key
     ).fetchone()
-    return Part(row["part"], row["last_position"]) if row else None
+    return Part(row["part"], row["last_position"], row["seq"]) if row else None
 
 
 def commit(
@@ -155,6 +161,19 @@ def exists(conn: sqlite3.Connection, scope: Scope, session: str) -> bool:
     """Whether the session was ever written to."""
     found = conn.execute("SELECT 1 FROM sessions WHERE scope_key = ? AND session = ?", (scope.key, session))
     return found.fetchone() is not None
+
+
+def seq_of(conn: sqlite3.Connection, scope: Scope, session: str) -> int | None:
+    """The session's own number, never given twice; None for one never seen, or forgotten."""
+    row = conn.execute(
+        "SELECT seq FROM sessions WHERE scope_key = ? AND session = ?", (scope.key, session)
+    ).fetchone()
+    return int(row["seq"]) if row else None
+
+
+def is_another(conn: sqlite3.Connection, scope: Scope, seq: int | None) -> bool:
+    """Whether the scope's session is not the one of this number (any more); None asks for none."""
+    return seq is not None and seq_of(conn, scope, str(scope.session)) != seq
 
 
 def last_position(conn: sqlite3.Connection, scope: Scope, session: str) -> int:

@@ -43,6 +43,8 @@ def memory(n: int, text: str, time: datetime = THEN) -> MemoryView:
         ("I don't eat mushrooms.", "Ines doesn't eat mushrooms."),
         ("I really love horses and hate rain.", "Ines really loves horses and hates rain."),
         ("My brother lives with me.", "Ines's brother lives with Ines."),
+        ("I no longer live in Graz.", "Ines no longer lives in Graz."),
+        ("I no longer eat walnuts at work.", "Ines no longer eats walnuts at work."),
         ("My mom and I bake bread.", "Ines's mom and Ines bake bread."),
         ("We adopted a puppy last week.", "Ines and others adopted a puppy last week."),
         ("Lost my job as a banker yesterday.", "Ines lost Ines's job as a banker yesterday."),

@@ -144,7 +144,7 @@ def test_ids_of_another_user_are_unknown(bank):
 
 
 def test_the_windows_of_later_turns_forget_it_too(bank):
-    from memcycle.stores import lexical
+    from memcycle.stores.search import lexical
 
     converse(bank, ANN)
     bank.forget(ANN, bank.raw_entries(ANN, ["D1:3"])[0].id)
@@ -222,3 +222,27 @@ def test_a_new_process_finishes_a_wipe(tmp_path, list_index, monkeypatch):
         bank.mark_turns(ANN, [], "processed")
         assert bank.check()["wipes_owed"] == 0
     assert files_with(tmp_path / "h") == []
+
+
+def test_reasons_of_roles_that_may_quote_it_are_emptied(bank):
+    """A role that was shown it says why it changed another entry: a person's own words stay."""
+    code = converse(bank, ANN)
+    other = added(bank, "Ann rows", "D1:5")
+
+    def because(why, text, actor):
+        edit = update(other, text, "D1:6").model_copy(update={"reason": why, "actor": actor})
+        return apply(bank, ANN, [edit]).updated[0]
+
+    other = because(f"not the {MARKER.upper()} thing", "Ann rows a boat", "repairer")
+    other = because("Ann says what she rows", "Ann rows a red boat", "repairer")
+    other = bank.edit(ANN, other, "Ann rows a blue boat", why=f"{MARKER} is mine").id
+    theirs = converse(bank, BOB)
+    told = apply(
+        bank,
+        BOB,
+        [update(theirs, "Bob rows", "D1:6", scope=BOB).model_copy(update={"reason": f"no {MARKER}"})],
+    ).updated
+    bank.forget(ANN, code)
+    whys = {event.why for event in bank.history(ANN, other) if event.why}
+    assert whys == {"Ann says what she rows", f"{MARKER} is mine"}, "the speaker's name tells nothing"
+    assert f"no {MARKER}" in {event.why for event in bank.history(BOB, told[0])}

@@ -14,7 +14,7 @@ def probe(n=1, turn=None, *, scope=ANN, part=1, **fields):
     values = {"kind": "single-hop", "question": f"question {n}?", "gold": f"gold {n}"} | fields
     turn = turn or f"D{scope.session}:{n}"
     return Probe(
-        id=probe_id(scope, part, n), session=scope.session, part=part, n=n, turn=turn, **values
+        id=probe_id(scope, 1, part, n), session=scope.session, part=part, n=n, turn=turn, **values
     )  # fmt: skip
 
 
@@ -122,6 +122,7 @@ def test_turns_and_entries_of_another_user_carry_no_probe(bank):
         lambda fact: {"after": Tried(evidence=(fact,))},
         lambda fact: {"after": Tried(cited=(fact,))},
         lambda fact: {"repair": Repair(entry=fact)},
+        lambda fact: {"repair": Repair(considered=(fact,))},
     ],
 )
 def test_a_probe_goes_with_any_entry_it_may_hold_words_of(bank, holding):
@@ -135,15 +136,24 @@ def test_a_probe_goes_with_any_entry_it_may_hold_words_of(bank, holding):
     assert numbers(bank.probes(BOB)) == [1]
 
 
-def test_a_probe_goes_with_its_turns(bank):
+def test_the_probes_of_a_session_go_with_any_of_its_turns(bank):
+    """Who made a probe was shown them all, and may have put words of one into a question about another."""
+    other = ANN.within("2")
     stage(bank, 1, 2, 3)
-    bank.save_probes(ANN, [probe(1), probe(2, repair=Repair(turn="D1:1")), probe(3)])
+    stage(bank, 1, scope=other)
+    bank.save_probes(ANN, [probe(2), probe(3, part=2)])
+    bank.save_probes(
+        other, [probe(1, scope=other), probe(2, "D1:1", scope=other), probe(3, "D2:1", scope=other)]
+    )
     stage(bank, 1, scope=BOB)
     bank.save_probes(BOB, [probe(1, scope=BOB)])
+    bank.commit_session(ANN, report=SessionReport(probes=2))
     (raw,) = bank.raw_entries(ANN, ["D1:1"])
     bank.forget(ANN, raw.id)
-    assert numbers(bank.probes(ANN)) == [3]
+    assert bank.probes(ANN) == []
+    assert numbers(bank.probes(other)) == [1, 3], "but for the one that rests on the turn itself"
     assert numbers(bank.probes(BOB)) == [1]
+    assert bank.sessions(ANN)[0].report.probes == 2
 
 
 def test_what_was_forgotten_meanwhile_is_not_stored_again(bank):
@@ -151,6 +161,7 @@ def test_what_was_forgotten_meanwhile_is_not_stored_again(bank):
     held = [probe(1), probe(2, before=Tried(evidence=(facts[0],))), probe(3)]
     bank.save_probes(ANN, held)
     bank.forget(ANN, facts[0])
+    assert bank.probes(ANN) == []
     bank.save_probes(ANN, held)
     assert numbers(bank.probes(ANN)) == [3]
     bank.forget_user("ann")
@@ -248,7 +259,8 @@ def test_a_refused_repair_says_why(bank):
 @pytest.mark.parametrize("settled", [True, False])
 def test_probes_made_anew_take_back_what_nobody_weighed(bank, settled):
     bank.stage_turns(ANN, [said(1), said(2)])
-    asked = probe(1, repair=Repair(draft={"text": "x"}, turn="D1:1"))
+    failed = Tried(verdict="failed")
+    asked = probe(1, before=failed, repair=Repair(draft={"text": "x"}, turn="D1:1"))
     bank.save_probes(ANN, [asked])
     edit = add("Ann keeps bees", "D1:1").model_copy(update={"actor": REPAIRER})
     repair = bank.write_repair(ANN, asked.id, edit, {"decision": "INSERT"})

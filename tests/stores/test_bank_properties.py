@@ -132,8 +132,8 @@ class MemoryMachine(RuleBasedStateMachine):
             part = self.bank.begin_verification(scope)
             held = self.picked(pick)
             probe = Probe(
-                id=probe_id(scope, part.number, turn), session=scope.session, part=part.number, n=turn,
-                kind="single-hop", question="?", gold="!", turn=f"D{scope.session}:{turn}",
+                id=probe_id(scope, part.seq, part.number, turn), session=scope.session, part=part.number,
+                n=turn, kind="single-hop", question="?", gold="!", turn=f"D{scope.session}:{turn}",
                 memories=(held.id,) if held else (),
             )  # fmt: skip
             self.bank.save_probes(scope, [probe])

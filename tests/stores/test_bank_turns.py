@@ -194,7 +194,7 @@ def test_an_entry_of_a_committed_session_is_active_at_once(bank):
 
 
 def test_lexical_windows_are_the_two_turns_before(bank):
-    from memcycle.stores import lexical
+    from memcycle.stores.search import lexical
 
     bank.stage_turns(ANN, [said(1, "quokka"), said(2, "b"), said(3, "c"), said(4, "d")])
     bank.commit_session(ANN)

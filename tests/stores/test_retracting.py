@@ -21,7 +21,7 @@ def write(bank, *edits):
 
 
 def retract(bank, *ids, scope=ANN, actor=REPAIRER):
-    return bank.retract(scope, ids, actor=actor, why=WHY)
+    return bank.retract(scope, [(one, WHY) for one in ids], actor=actor)
 
 
 def one(bank, entry_id):
@@ -84,6 +84,35 @@ def test_two_writes_one_upon_the_other_are_taken_back_in_turn(open_session):
     assert [retract(bank, second), retract(bank, first)] == [[second], [first]]
     assert bank.entries(ANN, granularity="fact") == []
     assert retract(bank, second, first) == []
+
+
+def test_what_was_taken_back_may_be_written_again(open_session):
+    bank = open_session
+    (old,) = apply(bank, ANN, [add("Ann keeps bees", "D1:1")]).added
+    for _ in range(2):
+        (new,) = write(bank, update(old, "Ann keeps bees and hens", "D1:1", "D1:2"))
+        assert (one(bank, new).status, departure(one(bank, new)), one(bank, new).supersedes) == (
+            "staged",
+            None,
+            (old,),
+        )
+        assert one(bank, old).superseded_by == new
+        assert retract(bank, new) == [new]
+        assert texts(bank.entries(ANN, granularity="fact")) == ["Ann keeps bees"]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
+def test_writes_upon_each_other_are_taken_back_in_whatever_order_they_are_named(open_session, order):
+    bank = open_session
+    (old,) = apply(bank, ANN, [add("Ann keeps bees", "D1:1")]).added
+    (first,) = write(bank, update(old, "Ann keeps bees and hens", "D1:1", "D1:2"))
+    write(bank, merge(first, "D1:3"))
+    (second,) = write(bank, update(first, "Ann keeps bees, hens and geese", "D1:1", "D1:2", "D1:3", "D1:4"))
+    named = [first, first, second]
+    assert set(retract(bank, *(named[n] for n in order))) == {first, second}
+    (left,) = bank.entries(ANN, granularity="fact")
+    assert (left.id, left.turns, left.superseded_by) == (old, ("D1:1",), None)
+    assert retract(bank, *named) == []
 
 
 def test_an_id_named_twice_stands_for_two_writes(open_session):
