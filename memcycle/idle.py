@@ -33,6 +33,17 @@ class Failure(NamedTuple):
     outcome: Outcome
 
 
+class Wording(NamedTuple):
+    """How the log tells of the work: what is done to a session, and how one stays where it was not."""
+
+    doing: str = "ending"
+    done: str = "ended"
+    left: str = "open"
+
+
+ENDING = Wording()
+
+
 class IdleSessions:
     """Ends each session after `after` seconds without a word in it. Thread-safe.
 
@@ -56,6 +67,7 @@ class IdleSessions:
         give_up: Callable[[Scope, Exception], None],
         attempts: int = 3,
         at_once: int = 8,
+        wording: Wording = ENDING,
     ) -> None:
         """Starts nothing yet.
 
@@ -67,11 +79,12 @@ class IdleSessions:
             give_up: The last resort for a session whose end keeps failing, with the last error.
             attempts: Failed ends in a row before the last resort.
             at_once: Worker threads at most.
+            wording: For the log, where `end` does something else to a session in which nobody speaks.
         """
         if not after > 0 or attempts < 1 or at_once < 1:
             raise BadInput("after must be above 0, attempts and at_once at least 1")
         self._end, self._give_up, self._now = end, give_up, now
-        self._after, self._at_once = after, at_once
+        self._after, self._at_once, self._wording = after, at_once, wording
         self._silence = Silence(after, attempts)
         self._state = threading.Condition()
         self._failures: deque[Failure] = deque(maxlen=KEPT_FAILURES)
@@ -94,7 +107,9 @@ class IdleSessions:
                 self._silence.touch(scope, self._now())
                 self._watch()
         if closing:
-            _log.warning("%s was spoken in after close: it is not ended by itself", _named(scope))
+            _log.warning(
+                "%s was spoken in after close: it is not %s by itself", _named(scope), self._wording.done
+            )
 
     def forget(self, scope: Scope) -> None:
         """Drops a session's wait, as before an explicit end of it. Does nothing inside `end` of the same one.
@@ -153,9 +168,14 @@ class IdleSessions:
             running = [scope for scope in self._silence.running if scope != self._ending]
             left = [found.scope for found in self._silence.waiting(self._now())]
         if running:
-            _log.warning("closed while still being ended: %s", _names(running))
+            _log.warning("closed while still being %s: %s", self._wording.done, _names(running))
         if left:
-            _log.warning("closed before they were ended, so they stay open: %s", _names(left))
+            _log.warning(
+                "closed before they were %s, so they stay %s: %s",
+                self._wording.done,
+                self._wording.left,
+                _names(left),
+            )
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join(max(0.0, until - time.monotonic()))
@@ -263,20 +283,27 @@ class IdleSessions:
             attempts, verdict = self._silence.failed(scope, self._now())
             if verdict != "give_up":
                 outcome: Outcome = "lost" if self._stopped and verdict != "forgotten" else verdict
-                failure = Failure(scope, attempts, _told(error), outcome)
+                failure = Failure(scope, attempts, told(error), outcome)
                 self._failures.append(failure)
                 self._wake()
         if verdict == "give_up":
             failure = self._resign(scope, attempts, error)
-        _log.warning("ending %s failed (%d): %s; %s", _named(scope), attempts, failure.error, failure.outcome)
+        _log.warning(
+            "%s %s failed (%d): %s; %s",
+            self._wording.doing,
+            _named(scope),
+            attempts,
+            failure.error,
+            failure.outcome,
+        )
 
     def _resign(self, scope: Scope, attempts: int, error: Exception) -> Failure:
-        failure = Failure(scope, attempts, _told(error), "lost")
+        failure = Failure(scope, attempts, told(error), "lost")
         try:
             self._give_up(scope, error)
             failure = failure._replace(outcome="given_up")
         except Exception as raised:  # noqa: BLE001 - the last resort's own failure is recorded as such
-            failure = failure._replace(error=f"{failure.error}; then {_told(raised)}")
+            failure = failure._replace(error=f"{failure.error}; then {told(raised)}")
         finally:
             with self._state:
                 self._failures.append(failure)
@@ -289,7 +316,7 @@ class IdleSessions:
         self._state.notify_all()
 
 
-def _told(error: Exception) -> str:
+def told(error: Exception) -> str:
     """An error by its kind; by its words only where they are ours and quote nobody."""
     kind = type(error).__name__
     if isinstance(error, StoreError):

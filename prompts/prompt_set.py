@@ -57,7 +57,7 @@ class PromptSet:
         Raises:
             PromptError: as on construction; also a folder or file that cannot be read.
         """
-        texts = dict(changes) if isinstance(changes, Mapping) else _read_folder(Path(changes))
+        texts = dict(changes) if isinstance(changes, Mapping) else read_folder(Path(changes))
         return type(self)({**{role: prompt.text for role, prompt in self._prompts.items()}, **texts})
 
     def roles(self) -> list[str]:
@@ -102,7 +102,12 @@ def _shipped() -> PromptSet:
     return PromptSet({role: _read(_HERE / f"{role}.txt", role) for role in PLACEHOLDERS})
 
 
-def _read_folder(folder: Path) -> dict[str, str]:
+def read_folder(folder: Path) -> dict[str, str]:
+    """Prompt texts of the files named `<role>.txt`, by role, unchecked.
+
+    Raises:
+        PromptError: no such folder, or a file that cannot be read.
+    """
     if not folder.is_dir():
         raise PromptError(f"prompt folder {folder} does not exist; it should hold files named <role>.txt")
     return {path.stem: _read(path, path.stem) for path in sorted(folder.glob("*.txt"))}

@@ -1,54 +1,14 @@
 """The graphs in the real `langgraph dev`, as Studio and the SDK see them: without a key and a network."""
 
-import socket
-import subprocess
-import sys
-import time
-from contextlib import closing
 from pathlib import Path
 
-import httpx
 import pytest
-from langgraph_sdk import get_sync_client
+
+from tests.dev_server import served
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 CONFIG = Path(__file__).parents[2] / "langgraph.json"
-NOWHERE = "http://127.0.0.1:9"
-PATIENCE = 300.0
-"""Seconds until a server that does not answer is given up."""
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def environment(home: Path) -> dict[str, str]:
-    """No key; what would leave the machine meets a closed port."""
-    return {
-        "PATH": str(Path(sys.executable).parent),
-        "HOME": str(home),
-        "MEMCYCLE_HOME": str(home / "memory"),
-        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-        "LANGGRAPH_NO_VERSION_CHECK": "true",
-        "HTTP_PROXY": NOWHERE,
-        "HTTPS_PROXY": NOWHERE,
-        "NO_PROXY": "127.0.0.1",
-    }
-
-
-def wait_for(url: str, process: subprocess.Popen, log: Path) -> None:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        assert process.poll() is None, log.read_text()
-        try:
-            if httpx.get(f"{url}/ok", trust_env=False).is_success:
-                return
-        except httpx.TransportError:
-            time.sleep(0.5)
-    raise AssertionError(log.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -59,23 +19,8 @@ def log(tmp_path_factory):
 @pytest.fixture(scope="module")
 def client(log):
     """A client of a server that runs in a directory of its own, so that it leaves nothing in the project."""
-    port, home = free_port(), log.parent
-    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--config", str(CONFIG)]
-    with (
-        log.open("wb") as out,
-        subprocess.Popen(command, cwd=home, env=environment(home), stdout=out, stderr=out) as process,
-    ):
-        try:
-            wait_for(f"http://127.0.0.1:{port}", process, log)
-            with get_sync_client(url=f"http://127.0.0.1:{port}", api_key=None, timeout=PATIENCE) as opened:
-                yield opened
-        finally:
-            process.terminate()
-            try:
-                process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    with served(CONFIG, log) as opened:
+        yield opened
 
 
 def chat(client, thread: str, text: str, user: str = "ana", **fields) -> dict:
@@ -226,6 +171,45 @@ def test_the_parent_stops_before_a_nested_graph_and_goes_on(client):
 def test_without_a_user_the_error_says_what_to_do(client, graph, value):
     with pytest.raises(Exception, match=r"no user is named: call the graph with context=\{'user': \.\.\.\}"):
         client.runs.wait(new_thread(client), graph, input=value)
+
+
+def test_an_assistant_keeps_its_context_and_is_a_tool_over_mcp(client):
+    client.assistants.create(graph_id="recall", name="recall of mia", context={"user": "mia"})
+    session = {"user": "mia", "session": "s"}
+    client.runs.wait(None, "remember", input={"messages": ["I adopted a cat called Miso."]}, context=session)
+    client.runs.wait(None, "session", input={}, context=session)
+
+    def mcp(method: str, **params) -> dict:
+        """One JSON-RPC call, as an MCP client makes it."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        accept = {"Accept": "application/json, text/event-stream"}
+        return client.http.client.post("/mcp", json=body, headers=accept, follow_redirects=True).json()[
+            "result"
+        ]
+
+    tools = {tool["name"]: tool for tool in mcp("tools/list")["tools"]}
+    assert {"memory", "remember", "recall", "session", "recall_of_mia"} <= set(tools)
+    assert tools["recall_of_mia"]["inputSchema"]["required"] == ["question"]
+    asked = {"name": "recall_of_mia", "arguments": {"question": "What did I adopt?"}}
+    told = mcp("tools/call", **asked)
+    assert not told.get("isError")
+    assert "Miso" in told["content"][0]["text"]
+    assert mcp("tools/call", name="recall", arguments={"question": "What did I adopt?"})["isError"]
+
+
+def test_a_thread_forks_from_an_earlier_checkpoint(client):
+    thread, context = new_thread(client), {"user": "flo"}
+    value = {"messages": ["I play the cello.", "I live in Graz."]}
+    client.runs.wait(thread, "remember", input=value, context=context, interrupt_before=["apply"])
+    stopped = client.threads.get_state(thread)
+    done = client.runs.wait(thread, "remember", input=None, context=context)
+    assert len(done["result"]["facts"]) == 2
+    forked = client.threads.update_state(
+        thread, {"edits": stopped["values"]["edits"][:1]}, checkpoint=stopped["checkpoint"]
+    )
+    again = client.runs.wait(thread, "remember", input=None, context=context, checkpoint=forked["checkpoint"])
+    assert again["result"]["facts"] == done["result"]["facts"][:1]
+    assert len(client.threads.get_history(thread, limit=50)) > 5
 
 
 def test_no_run_of_this_file_blocked_the_event_loop(client, log):

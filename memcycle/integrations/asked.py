@@ -1,0 +1,107 @@
+"""What of a list of messages somebody asked, and what of it was said and is worth remembering."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+
+from memcycle.core.messages import clean_text
+from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+
+LONGEST_QUESTION = 2000
+"""Characters of a message that memory is searched with; of a longer one its beginning and its end."""
+
+
+class Asked(NamedTuple):
+    """A question to memory: whose, in words, the message it was (None outside a conversation), and how many
+    entries are wanted at most (None for the usual number)."""
+
+    scope: Scope
+    question: str
+    message_id: str | None = None
+    k: int | None = None
+
+
+def question_in(messages: Sequence[AnyMessage | BaseMessage]) -> tuple[str, str | None]:
+    """The words of the last human message, with those just before it in one burst, and its id.
+
+    Empty where no person said anything.
+    """
+    burst: list[HumanMessage] = []
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage) and not is_made_up(message):
+            burst.append(message)
+        elif burst:
+            break
+    text = "\n".join(
+        words for words in (clean_text(str(message.text)) for message in reversed(burst)) if words
+    )
+    if len(text) > LONGEST_QUESTION:
+        half = LONGEST_QUESTION // 2
+        text = f"{text[:half]} … {text[-half:]}"
+    return text, burst[0].id if burst else None
+
+
+def said_in(messages: Iterable[AnyMessage | BaseMessage]) -> list[BaseMessage]:
+    """What people and the assistant said in words.
+
+    Tools' output, system text, recalled memories and the summaries that take the place of old messages are
+    left out: they are nobody's words, and no evidence.
+    """
+    return [
+        message
+        for message in messages
+        if isinstance(message, HumanMessage | AIMessage) and not is_made_up(message) and has_words(message)
+    ]
+
+
+def is_made_up(message: BaseMessage) -> bool:
+    """Whether a program wrote it in a person's place: ours, or a summary of earlier messages."""
+    marks = message.additional_kwargs
+    return bool(marks.get("memcycle")) or marks.get("lc_source") == "summarization"
+
+
+def has_words(message: BaseMessage) -> bool:
+    """Whether anything was said in it."""
+    return bool(clean_text(str(message.text)))
+
+
+def not_stored(messages: Sequence[BaseMessage], turns: Sequence[Turn]) -> list[BaseMessage]:
+    """Those of a conversation's messages that are not among the last turns of its session.
+
+    By message id. A caller that keeps no thread hands over the history under new ids each time: then what
+    the session ends with is what the messages begin with, and the rest is new.
+
+    Args:
+        messages: What was said, oldest first.
+        turns: The last turns stored, oldest first; more than there are messages.
+    """
+    known = {turn.message_id for turn in turns}
+    new = [message for message in messages if message.id is None or message.id not in known]
+    if len(new) < len(messages):
+        return new
+    said = [
+        ("ai" if isinstance(message, AIMessage) else "human", clean_text(str(message.text)))
+        for message in messages
+    ]
+    stored = [(turn.role, turn.text) for turn in turns]
+    most = min(len(said), len(stored))
+    overlap = next((n for n in range(most, 0, -1) if stored[-n:] == said[:n]), 0)
+    return list(messages[overlap:])
+
+
+def first_text(value: Any, keys: Sequence[str]) -> str:
+    """The words in what a chain passes on: text, a message, messages, or a dict with one of `keys`."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, dict):
+        found = next((value[key] for key in keys if value.get(key)), "")
+        return first_text(found, keys)
+    if isinstance(value, BaseMessage):
+        return str(value.text).strip()
+    if hasattr(value, "to_messages"):
+        value = value.to_messages()
+    if isinstance(value, Sequence):
+        return question_in([message for message in value if isinstance(message, BaseMessage)])[0]
+    return ""

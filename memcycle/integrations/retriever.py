@@ -1,0 +1,73 @@
+"""Memory as a LangChain retriever: documents with what they rest on in their metadata."""
+
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import ConfigDict, Field
+
+from memcycle.integrations.apart import apart, task_apart
+from memcycle.memory import Memory
+from memcycle.results import Evidence
+
+
+class MemoryRetriever(BaseRetriever):
+    """Memories as documents, most important first. Sync and async.
+
+    A document's id is the entry's id. Its metadata: `granularity` (raw, fact or episode), `turns` (ids),
+    `score` (0 to 1), `speaker`, `time` (when it was said) and `event_time` (when it happened), both as ISO
+    text or None.
+
+    What fails is raised, as retrievers do. For many users, let each run name its own:
+    `retriever.configurable_fields(user=ConfigurableField(id="user_id"))`.
+
+    Example:
+        >>> MemoryRetriever(memory=memory, user="ann", k=5).invoke("Where does she live?")
+
+    Attributes:
+        memory: Where it looks.
+        user: Whose memory, by default the one `memory` was opened for. workspace: likewise.
+        session: The session going on, whose staged memories are found too.
+        k: Documents at most. token_budget: their tokens at most.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    memory: Memory
+    user: str | None = None
+    workspace: str | None = None
+    session: str | None = None
+    k: int | None = Field(default=None, ge=1, le=200)
+    token_budget: int | None = Field(default=None, ge=50)
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - the base class's signature
+    ) -> list[Document]:
+        found = apart(self.memory.recall, query, **self._options())
+        return [document(one) for one in found.evidence]
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002 - the base class's signature
+    ) -> list[Document]:
+        found = await task_apart(self.memory.arecall(query, **self._options()))
+        return [document(one) for one in found.evidence]
+
+    def _options(self) -> dict[str, Any]:
+        names = ("user", "workspace", "session", "k", "token_budget")
+        return {name: getattr(self, name) for name in names}
+
+
+def document(one: Evidence) -> Document:
+    """A memory as a document; its metadata is plain JSON."""
+    about = one.model_dump(mode="json", include={"granularity", "turns", "score", "event_time"})
+    time = one.time.isoformat() if one.time else None
+    return Document(
+        page_content=one.text, id=one.id, metadata={**about, "speaker": one.speaker, "time": time}
+    )

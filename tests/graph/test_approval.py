@@ -1,0 +1,221 @@
+"""Human approval: nothing is written before it, no role is asked twice, and the answer is kept to."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from memcycle import Memory, Settings
+from memcycle.agents.constructor import ConstructorOutput, FactDraft
+from memcycle.agents.refresher import Refresh, RefresherOutput
+from memcycle.agents.roles import Roles
+from memcycle.core.errors import BadInput
+from memcycle.core.settings import Approval
+from memcycle.graph import build_memory, build_remember, build_session
+from tests.graph.conftest import ANA, Cycle
+from tests.graph.test_remember_graph import QUIET, conflict_with, facts
+from tests.graph.test_session_graph import ALLERGY, SAID, adds, knows, plain
+from tests.scripted import Always, Scripted
+
+MOVED = "I no longer live in Vienna, I moved to Graz."
+
+
+def settings(cycle, named, **approval) -> Settings:
+    changed = {"approval": Approval(**approval), "user_name": named}
+    return cycle.bank.settings.model_copy(update=changed)
+
+
+class Asked:
+    """A thread of one of the graphs that asks."""
+
+    def __init__(self, build, cycle, roles=None, named="user", **approval) -> None:
+        self.cycle, self.roles = cycle, roles or Roles.rules()
+        graph = build(self.roles, cycle.bank, settings(cycle, named, **approval))
+        self.graph = graph.builder.compile(checkpointer=InMemorySaver())
+        self.config = {"configurable": {"thread_id": "t"}}
+
+    def run(self, value) -> dict:
+        return self.graph.invoke(value, self.config, context={"user": "ana", "session": "s1"})
+
+    def told(self, *said) -> dict:
+        return self.run({"turns": self.cycle.turns(*said)})
+
+    def answer(self, given) -> dict:
+        return self.run(Command(resume=given))
+
+
+def payload(out: dict) -> dict:
+    (one,) = out["__interrupt__"]
+    return one.value
+
+
+def counting(**roles) -> tuple[Roles, list[str]]:
+    """Rules that note each call."""
+    calls: list[str] = []
+
+    def counted(name, own):
+        def call(value):
+            calls.append(name)
+            return own.invoke(value)
+
+        return RunnableLambda(call)
+
+    rules = replace(Roles.rules(), **roles)
+    names = [name for name in rules.names() if getattr(rules, name) is not None]
+    return replace(rules, **{name: counted(name, getattr(rules, name)) for name in names}), calls
+
+
+@pytest.fixture
+def moved(cycle):
+    """Remembers that Ana lives in Vienna, then hears that she moved; stops there."""
+    cycle.remember("I live in Vienna.")
+    cycle.end(verify=False)
+    roles, calls = counting()
+    asked = Asked(build_remember, cycle, roles, update=True)
+    return asked, asked.told(MOVED), calls
+
+
+def texts(cycle: Cycle, *statuses: str) -> set[str]:
+    found = cycle.bank.entries(ANA, granularity="fact", statuses=statuses or ("active", "staged"))
+    return {entry.text for entry in found}
+
+
+def test_nothing_is_written_before_it_and_the_payload_is_plain(cycle, moved):
+    _, out, _ = moved
+    asked = payload(out)
+    (item,) = asked["items"]
+    assert (asked["user"], asked["session"], item["action"]) == ("ana", "s1", "UPDATE")
+    assert (item["before"], "Graz" in item["after"]) == ("Ana lives in Vienna.", True)
+    assert item["said"] == [f"Ana: {MOVED}"]
+    assert json.loads(json.dumps(asked)) == asked
+    assert texts(cycle) == {"Ana lives in Vienna."}
+
+
+@pytest.mark.parametrize("given", ["approve", [{"n": 1, "decision": "approve"}], {"decision": "approve"}])
+def test_what_is_approved_is_written_once_and_no_role_is_asked_again(cycle, moved, given):
+    asked, _, calls = moved
+    before = list(calls)
+    out = asked.answer(given)
+    assert "__interrupt__" not in out
+    assert calls[: len(before)] == before
+    assert not set(calls[len(before) :]) & set(before), "a role was asked again"
+    (entry,) = cycle.bank.entries(ANA, granularity="fact")
+    assert "Graz" in entry.text
+    last = cycle.bank.history(ANA, entry.id)[-1]
+    assert "approved by a person" in last.why
+    assert [event.action for event in cycle.bank.history(ANA, entry.id)].count("supersede") == 1
+
+
+@pytest.mark.parametrize("given", ["reject", [], [{"n": 1, "decision": "reject"}]])
+def test_what_is_not_approved_is_not_written(cycle, moved, given):
+    asked, _, _ = moved
+    out = asked.answer(given)
+    assert "a person rejected it" in {one["why"] for one in out["result"]["rejected"]}
+    assert "Ana lives in Vienna." in texts(cycle)
+    assert texts(cycle, "superseded") == set()
+
+
+def test_an_edited_text_is_what_is_written(cycle, moved):
+    asked, _, _ = moved
+    asked.answer([{"n": 1, "decision": "edit", "text": "Ana lives in Linz."}])
+    (entry,) = cycle.bank.entries(ANA, granularity="fact")
+    assert (entry.text, entry.quote) == ("Ana lives in Linz.", None)
+    assert "edited by a person" in cycle.bank.history(ANA, entry.id)[-1].why
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("yes please", "is no decision"),
+        ([{"n": 2, "decision": "approve"}], "items are 1 to 1"),
+        ([{"n": 1, "decision": "edit"}], "an edit needs a text"),
+        ({"n": "1", "decision": "approve"}, "there is no item"),
+        ([7], "is no decision"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_asked_for_again(cycle, moved, given, problem):
+    asked, _, _ = moved
+    again = payload(asked.answer(given))
+    assert problem in again["problem"]
+    assert texts(cycle) == {"Ana lives in Vienna."}
+    asked.answer("approve")
+    assert texts(cycle, "superseded") == {"Ana lives in Vienna."}
+
+
+def test_only_what_the_settings_name_is_asked_about(cycle):
+    asked = Asked(build_remember, cycle, delete=True)
+    assert "__interrupt__" not in asked.told("I live in Vienna.")
+    assert "__interrupt__" not in asked.told(MOVED)
+    assert texts(cycle, "superseded") == {"Ana lives in Vienna."}
+
+
+@pytest.mark.parametrize(("given", "stays"), [("approve", False), ("reject", True)])
+def test_a_deletion_waits_too(cycle, given, stays):
+    cycle.remember("My address is Elm Road", constructor=facts("Ana lives at Elm Road"), **QUIET)
+    wanted = RefresherOutput(edits=[Refresh(op="DELETE", memory=0, quote="forget my address")])
+    scripted = {"judge": conflict_with("Ana lives at Elm Road"), "refresher": Scripted(wanted)}
+    roles = replace(Roles.rules(), **(QUIET | scripted | {"constructor": facts()}))
+    asked = Asked(build_remember, cycle, roles, delete=True)
+    (item,) = payload(asked.told("Please forget my address"))["items"]
+    assert (item["action"], item["before"], item["after"]) == ("DELETE", "Ana lives at Elm Road", None)
+    asked.answer(given)
+    assert ("Ana lives at Elm Road" in texts(cycle)) == stays
+
+
+def test_every_write_about_a_kind_waits(cycle):
+    draft = FactDraft(text="Ana loves walnuts", turn=1, kind="preference")
+    roles = replace(Roles.rules(), constructor=Always(ConstructorOutput(facts=[draft])))
+    asked = Asked(build_remember, cycle, roles, kinds=("preference",))
+    (item,) = payload(asked.told("I love walnuts."))["items"]
+    assert (item["action"], item["kind"], item["before"]) == ("ADD", "preference", None)
+    assert texts(cycle) == set()
+    asked.answer("approve")
+    assert texts(cycle) == {"Ana loves walnuts"}
+
+
+@pytest.mark.parametrize(("given", "stored"), [("approve", True), ("reject", False)])
+def test_a_repair_waits_when_the_session_ends(cycle, given, stored):
+    cycle.remember(*SAID, constructor=knows())
+    fact = ALLERGY.model_copy(update={"kind": "preference"})
+    roles = replace(Roles.rules(), **(plain() | {"repairer": Scripted(adds(fact))}))
+    asked = Asked(build_session, cycle, roles, kinds=("preference",))
+    (item,) = payload(asked.run({}))["items"]
+    assert (item["action"], item["after"]) == ("ADD", ALLERGY.text)
+    result = asked.answer(given)["result"]
+    assert (result["status"], result["repairs"]) == ("committed", int(stored))
+    assert (ALLERGY.text in texts(cycle)) == stored
+
+
+def test_an_embedded_graph_asks_through_its_parent(cycle):
+    cycle.remember("I live in Vienna.")
+    cycle.end(verify=False)
+    asked = Asked(build_memory, cycle, update=True, named="Ana")
+    out = asked.run({"messages": [("user", MOVED)]})
+    assert payload(out)["items"][0]["before"] == "Ana lives in Vienna."
+    out = asked.answer("approve")
+    assert "__interrupt__" not in out
+    assert texts(cycle, "superseded") == {"Ana lives in Vienna."}
+
+
+async def test_awaited_it_asks_too(cycle):
+    cycle.remember("I live in Vienna.")
+    cycle.end(verify=False)
+    asked = Asked(build_remember, cycle, update=True)
+    context = {"user": "ana", "session": "s1"}
+    out = await asked.graph.ainvoke({"turns": cycle.turns(MOVED)}, asked.config, context=context)
+    assert payload(out)["items"]
+    await asked.graph.ainvoke(Command(resume="approve"), asked.config, context=context)
+    assert texts(cycle, "superseded") == {"Ana lives in Vienna."}
+
+
+def test_a_memory_without_checkpoints_refuses_to_ask(tmp_path):
+    with pytest.raises(BadInput, match="checkpointer"):
+        Memory.open(settings=Settings(home=tmp_path / "home", approval=Approval(update=True)))
+
+
+def test_without_approval_no_node_is_in_the_way(cycle):
+    graph = build_remember(Roles.rules(), cycle.bank)
+    assert not [name for name in graph.nodes if name.startswith("approve")]
