@@ -1,8 +1,9 @@
 """Conversations as JSON Lines, one turn a line.
 
-Each line is `{"session", "speaker", "role", "text", "time", "id"?}`: role human, ai, tool or system (user
-and assistant are accepted), time ISO 8601. Lines of one session may lie apart; sessions keep the order
-of their first line. A line with blank text gives no turn but keeps its place.
+Each line is `{"session", "speaker", "role", "text", "time", "id"?, "caption"?}`: role human, ai, tool or
+system (user and assistant are accepted), time ISO 8601, the caption that of an image, kept in the turn's
+text. Lines of one session may lie apart; sessions keep the order of their first line. A line with neither
+words nor a caption gives no turn but keeps its place.
 """
 
 import json
@@ -13,7 +14,7 @@ from typing import Any
 
 from memcycle.core.conversation import Conversation, Session
 from memcycle.core.errors import BadInput
-from memcycle.core.messages import clean_text, read_role
+from memcycle.core.messages import clean_text, image_note, read_role
 from memcycle.core.scope import MAX_NAME
 from memcycle.core.timestamps import read_time
 from memcycle.core.turn import Turn, turn_id
@@ -57,7 +58,7 @@ def read_records(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
             raise BadInput(f"{where} is not JSON: {error}") from None
         if not isinstance(record, dict):
             raise BadInput(
-                f"{where} is not a JSON object but {type(record).__name__}; one turn a line is expected"
+                f"{where} is not a JSON object but {type(record).__name__}; an object a line is expected"
             )
         yield number, record
 
@@ -73,21 +74,46 @@ def read_jsonl(text: str, *, zone: tzinfo, name: str = "conversation") -> Conver
     Raises:
         BadInput: a bad record; names its number and field, and the turn where one is known.
     """
+    records = ((f"record {number}", record) for number, record in read_records(text))
+    return read_turns(records, zone=zone, name=name)
+
+
+def read_turns(records: Iterable[tuple[str, dict[str, Any]]], *, zone: tzinfo, name: str) -> Conversation:
+    """A conversation from the objects of such lines, each with the words that name it in an error.
+
+    Raises:
+        BadInput: a bad record; names it and its field, and the turn where one is known.
+    """
     counts: dict[str, int] = {}
     sessions: dict[str, list[Turn]] = {}
-    named: dict[tuple[str, str], int] = {}
-    for number, record in read_records(text):
-        turn = _turn(number, record, counts, zone)
+    named: dict[tuple[str, str], str] = {}
+    for where, record in records:
+        turn = _turn(where, record, counts, zone)
         if turn is not None and turn.message_id is not None:
-            first = named.setdefault((turn.session, turn.message_id), number)
-            if first != number:
+            first = named.setdefault((turn.session, turn.message_id), where)
+            if first != where:
                 raise BadInput(
-                    f"record {number}: id {turn.message_id!r} is that of record {first} already; give each "
+                    f"{where}: id {turn.message_id!r} is that of {first} already; give each "
                     f"turn of a session an id of its own, or none"
                 )
         if turn is not None:
             sessions.setdefault(turn.session, []).append(turn)
     return Conversation(name, tuple(Session(key, tuple(turns)) for key, turns in sessions.items()))
+
+
+def read_name(where: str, record: dict[str, Any], key: str) -> str:
+    """The name or number in a field, as text.
+
+    Raises:
+        BadInput: it is neither, blank or too long.
+    """
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise BadInput(f"{where}: field {key!r} is {type(value).__name__}, not a name")
+    word = clean_text(str(value))
+    if not word or len(word) > MAX_NAME:
+        raise BadInput(f"{where}: field {key!r} is blank or longer than {MAX_NAME} characters")
+    return word
 
 
 def write_jsonl(turns: Iterable[Turn]) -> str:
@@ -109,14 +135,14 @@ def write_jsonl(turns: Iterable[Turn]) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def _turn(number: int, record: dict[str, Any], counts: dict[str, int], zone: tzinfo) -> Turn | None:
-    where = f"record {number}"
+def _turn(where: str, record: dict[str, Any], counts: dict[str, int], zone: tzinfo) -> Turn | None:
     _check_keys(where, record)
-    session = _word(where, record, "session")
+    session = read_name(where, record, "session")
     counts[session] = position = counts.get(session, 0) + 1
     where = f"{where} (turn {turn_id(session, position)})"
-    if not isinstance(record["text"], str):
-        raise BadInput(f"{where}: field 'text' is {type(record['text']).__name__}, not text")
+    for key in ("text", "caption"):
+        if record.get(key) is not None and not isinstance(record[key], str):
+            raise BadInput(f"{where}: field {key!r} is {type(record[key]).__name__}, not text")
     try:
         role = read_role(record["role"])
     except ValueError as error:
@@ -125,9 +151,9 @@ def _turn(number: int, record: dict[str, Any], counts: dict[str, int], zone: tzi
         time = read_time(record["time"], zone)
     except ValueError as error:
         raise BadInput(f"{where}: field 'time': {error}") from None
-    speaker = _word(where, record, "speaker")
-    message_id = None if record.get("id") is None else _word(where, record, "id")
-    words = clean_text(record["text"])
+    speaker = read_name(where, record, "speaker")
+    message_id = None if record.get("id") is None else read_name(where, record, "id")
+    words = " ".join(part for part in (clean_text(record["text"]), image_note(record.get("caption"))) if part)
     if not words:
         return None
     return Turn(
@@ -151,13 +177,3 @@ def _check_keys(where: str, record: dict[str, Any]) -> None:
         raise BadInput(
             f"{where}: field {missing[0]!r} is missing; a turn has {', '.join(_REQUIRED)} (found: {has})"
         )
-
-
-def _word(where: str, record: dict[str, Any], key: str) -> str:
-    value = record[key]
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise BadInput(f"{where}: field {key!r} is {type(value).__name__}, not a name")
-    word = clean_text(str(value))
-    if not word or len(word) > MAX_NAME:
-        raise BadInput(f"{where}: field {key!r} is blank or longer than {MAX_NAME} characters")
-    return word

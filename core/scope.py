@@ -1,6 +1,7 @@
 """Whose memory: user, workspace, session."""
 
 import json
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
@@ -48,8 +49,14 @@ class Scope(BaseModel):
     @property
     def key(self) -> str:
         """JSON array of user and workspace: no joined string of another scope can equal it."""
-        return json.dumps([self.user, self.workspace], ensure_ascii=False)
+        return _key(self.user, self.workspace)
 
     def within(self, session: str) -> "Scope":
         """This scope narrowed to one session (validated)."""
         return Scope(user=self.user, workspace=self.workspace, session=session)
+
+
+@lru_cache(maxsize=4096)
+def _key(user: str, workspace: str) -> str:
+    # Cached: every row that is written or looked for names it.
+    return json.dumps([user, workspace], ensure_ascii=False)

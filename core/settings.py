@@ -32,6 +32,24 @@ class Verification(BaseModel):
     )
 
 
+class Approval(BaseModel):
+    """What a person is asked about before it is written; nothing by default.
+
+    A graph that asks stops with an interrupt and goes on when it is resumed, so it needs a checkpointer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    delete: bool = Field(False, description="before a fact is deleted")
+    update: bool = Field(False, description="before a fact is replaced by another")
+    kinds: tuple[Kind, ...] = Field((), description="before anything is written about these kinds")
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything needs approval."""
+        return self.delete or self.update or bool(self.kinds)
+
+
 class Retention(BaseModel):
     """How long, or how many, entries of some kind are kept.
 
@@ -74,6 +92,7 @@ class Settings(BaseModel):
         serving_batch: Upserts a batch while serving. bulk_batch: the same in bulk import.
         lock_timeout: Seconds to wait for another process before saying who holds the store.
         retention: Limits on what is kept; none by default.
+        approval: What a person is asked about before it is written; nothing by default.
         idle_after: Seconds without a new turn, a year at most, after which `Memory` ends a session; None
             never does.
     """
@@ -94,6 +113,7 @@ class Settings(BaseModel):
     idle_after: float | None = Field(default=None, gt=0, le=YEAR, allow_inf_nan=False)
     verification: Verification = Field(default_factory=Verification)
     retention: tuple[Retention, ...] = ()
+    approval: Approval = Field(default_factory=Approval)
     theta: Theta = Field(default_factory=Theta)
     switches: Switches = Field(default_factory=Switches)
 

@@ -1,24 +1,53 @@
 """Theta: the whole retrieval configuration as data (EvolveMem eq. 2)."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+Fusion = Literal["linear", "weighted_sum", "sum", "rrf"]
+
+
+def _weight(default: float, description: str) -> float:
+    weight: float = Field(default, ge=0, le=10, description=description)
+    return weight
+
 
 class Weights(BaseModel):
-    """Weight of each view in the fused score; any scale, only ratios matter.
+    """Weight of each signal in the order of what is found; any scale, only ratios matter.
 
-    Defaults: round values near the optimum for raw turns and for facts of LoCoMo conversations 1-5. The
-    window's own optimum there is higher still, but does not carry over to other chats (design section 7).
+    The signals are functions of these names in `memcycle.stores.search.signals`. Defaults: fitted on LoCoMo
+    conversations 1-5 (`python -m memcycle.evals.fit`) and rounded; where those hardly decide, towards what
+    holds on chats of another make (design section 7). Those that are 0 help nothing there; they are for
+    memories that grow old or are asked for the latest.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    bm25: float = Field(0.5, ge=0, le=10, description="BM25 over the entry's own stemmed, dated, named text")
-    window: float = Field(1.0, ge=0, le=10, description="BM25 over the entry with the two turns before it")
-    dense: float = Field(0.25, ge=0, le=10, description="cosine of query and entry vectors")
-    dense_nameless: float = Field(1.0, ge=0, le=10, description="cosine with the asked person's name removed")
-    speaker: float = Field(0.5, ge=0, le=10, description="soft boost where the asked person speaks")
+    bm25: float = _weight(1.0, "BM25 over the entry's own stemmed, dated, named text")
+    window: float = _weight(1.0, "BM25 over the entry with the two turns before it")
+    facts: float = _weight(2.0, "the same with the words of the facts that rest on the turn")
+    dense: float = _weight(0.0, "cosine of query and entry")
+    dense_nameless: float = _weight(0.5, "cosine with the asked person's name removed")
+    context: float = _weight(2.5, "the same with the turns around the entry")
+    speaker: float = _weight(2.5, "the asked person speaks")
+    date: float = _weight(3.0, "of a time that the query names")
+    time_expression: float = _weight(2.0, "for a when-question: names a time")
+    number: float = _weight(1.0, "for a how-many-question: holds a number")
+    capital: float = _weight(1.5, "for a who- or where-question: names something")
+    statement: float = _weight(0.75, "tells, does not ask")
+    first_person: float = _weight(0.25, "its speaker tells of themselves")
+    idf_mass: float = _weight(1.5, "how much it says at all")
+    session: float = _weight(4.0, "the three best of its session")
+    answer: float = _weight(1.5, "follows somebody else's question that matches")
+    neighbours: float = _weight(0.0, "the turns beside it match")
+    importance: float = _weight(0.0, "how important it was found")
+    recency: float = _weight(0.0, "how lately it was said")
+    reinforcement: float = _weight(0.0, "how often questions named what it names")
+
+    @classmethod
+    def only(cls, **weights: float) -> Self:
+        """These weights, and 0 for every other signal."""
+        return cls.model_validate(dict.fromkeys(cls.model_fields, 0.0) | weights)
 
 
 class Shares(BaseModel):
@@ -54,13 +83,16 @@ class Theta(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    version: str = Field("1", description="name of this configuration, recorded on results")
+    version: str = Field("2", description="name of this configuration, recorded on results")
     k: int = Field(30, ge=1, le=200, description="entries kept for answering")
     k_m: int = Field(8, ge=1, le=100, description="least K whatever the Retriever asks (AMA K_m)")
     k_r: int = Field(2, ge=0, le=5, description="Retry rounds at most (AMA K_r)")
     h: int = Field(3, ge=0, le=10, description="refinement rounds at most (MemMA H)")
     density: float = Field(0.2, ge=0, le=1, description="least share of relevant candidates for a Pass")
     token_budget: int = Field(4000, ge=50, le=100_000, description="tokens of evidence shown to the Answerer")
+    turns_first: float = Field(
+        0.2, ge=0, le=1, description="share of these tokens for the best finds as they were said"
+    )
     window: int = Field(6, ge=0, le=50, description="turns of short-term window W_t")
     candidates: int = Field(200, ge=10, le=5000, description="candidates a view hands to fusion")
     duplicate: float = Field(
@@ -73,6 +105,8 @@ class Theta(BaseModel):
     saturation_tokens: int = Field(2000, ge=50, le=100_000, description="or at this many tokens")
     routing: Routing = Field(default_factory=Routing)
     weights: Weights = Field(default_factory=Weights)
+    fusion: Fusion = Field("linear", description="how the signals become an order")
+    half_life_days: float = Field(30.0, gt=0, le=36_500, description="days in which recency halves")
 
 
 class Switches(BaseModel):

@@ -22,12 +22,12 @@ from rich.progress import track
 from rich.table import Table
 
 from memcycle.core.errors import BadInput
-from memcycle.evals.locomo import CATEGORIES, Question, Sample, load_locomo, sample_named
+from memcycle.evals.dataset import Question, Sample, sample_named
+from memcycle.evals.datasets.locomo import ANSWERABLE, load_locomo
+from memcycle.evals.metrics import recall
 from memcycle.ingest import ingest
 from memcycle.memory import Memory
 from memcycle.results import Evidence
-
-ASKED = (1, 2, 3, 4)
 
 
 def cited_turns(evidence: Iterable[Evidence], k: int) -> list[str]:
@@ -38,19 +38,18 @@ def cited_turns(evidence: Iterable[Evidence], k: int) -> list[str]:
 def evaluate(memory: Memory, sample: Sample, k: int) -> list[tuple[Question, float]]:
     """Ingests a sample under its id as user; each question asked with its share of gold turns (0 to 1)."""
     ingest(memory, sample.conversation, user=sample.id)
-    asked = [question for question in sample.questions if question.category in ASKED and question.evidence]
+    asked = [question for question in sample.questions if not question.adversarial and question.evidence]
     shares = []
     for question in track(asked, "asking", console=Console(stderr=True), transient=True):
         found = cited_turns(memory.recall(question.question, user=sample.id).evidence, k)
-        shares.append((question, len(set(question.evidence) & set(found)) / len(question.evidence)))
+        shares.append((question, recall(found, question.evidence)))
     return shares
 
 
 def summary(shares: list[tuple[Question, float]]) -> dict[str, float | int | None]:
     """Mean share overall and by category name, None for a category without questions."""
     by_category = {
-        CATEGORIES[number]: [share for question, share in shares if question.category == number]
-        for number in ASKED
+        name: [share for question, share in shares if question.category == name] for name in ANSWERABLE
     }
     return {
         "questions": len(shares),

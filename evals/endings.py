@@ -37,7 +37,8 @@ from rich.table import Table
 from memcycle.core.conversation import Session
 from memcycle.core.errors import BadInput
 from memcycle.core.turn import turn_id
-from memcycle.evals.locomo import TUNING, Sample, load_locomo, sample_named
+from memcycle.evals.dataset import Sample, sample_named
+from memcycle.evals.datasets.locomo import TUNING, load_locomo
 from memcycle.evals.rules_model import RulesModel, roles_on
 from memcycle.evals.speed import COUNTS, Step, timed
 from memcycle.ingest import CHUNK_TURNS

@@ -2,9 +2,10 @@
 
     python -m memcycle.evals.recall --data locomo10.json --conversations conv-26 --k 10
 
-Every setup searches the same stored turns: the shipped weights, single views alone, and reciprocal rank
-fusion of BM25 and dense. Questions of categories 1 to 4 whose evidence names a turn are asked; nothing but
-their text reaches the search. The shipped weights were tuned on the conversations of the split `tuning`.
+Every setup searches the same stored turns: the shipped linear ranker; the weighted sum of five signals that
+it replaced; single signals alone; reciprocal rank fusion of BM25 and dense. Questions of categories 1 to 4
+whose evidence names a turn are asked; nothing but their text reaches the search. The shipped weights were
+fitted on the conversations of the split `tuning` (`memcycle.evals.fit`).
 """
 
 import argparse
@@ -25,14 +26,16 @@ from rich.table import Table
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.theta import Theta, Weights
-from memcycle.evals.locomo import CATEGORIES, TUNING, Question, Sample, load_locomo
+from memcycle.evals import metrics
+from memcycle.evals.dataset import Question, Sample
+from memcycle.evals.datasets.locomo import ANSWERABLE, TUNING, load_locomo
 from memcycle.stores.bank import Bank
 from memcycle.stores.request import Query, SearchRequest
 
-SINGLE_VIEWS = ("bm25", "window", "dense", "dense_nameless")
-FUSED, RRF = "fused", "rrf bm25 + dense"
-RRF_K, RRF_DEPTH = 60, 100
-ASKED = (1, 2, 3, 4)
+SINGLE = ("bm25", "window", "dense", "dense_nameless", "context")
+LINEAR, WEIGHTED_SUM, RRF = "linear", "weighted sum", "rrf bm25 + dense"
+FORMER = Weights.only(bm25=0.5, window=1, dense=0.25, dense_nameless=1, speaker=0.5)
+"""The weights that were shipped before there was a linear ranker."""
 
 Finder = Callable[[str], list[str]]
 """Turn ids for a question, best first."""
@@ -45,7 +48,7 @@ class Record:
     setup: str
     conversation: str
     split: str
-    category: int
+    category: str | None
     question: str
     recall: float
     milliseconds: float
@@ -70,56 +73,40 @@ def _store(bank: Bank, scope: Scope, sample: Sample) -> None:
 
 
 def _questions(sample: Sample) -> list[Question]:
-    return [question for question in sample.questions if question.category in ASKED and question.evidence]
+    return [question for question in sample.questions if not question.adversarial and question.evidence]
 
 
 def _ask(setup: str, sample: Sample, question: Question, find: Finder, k: int) -> Record:
     started = time.perf_counter()
     found = find(question.question)[:k]
     elapsed = time.perf_counter() - started
-    gold = set(question.evidence)
     return Record(
         setup=setup,
         conversation=sample.id,
         split="tuning" if sample.id in TUNING else "reporting",
         category=question.category,
         question=question.question,
-        recall=len(gold & set(found)) / len(gold),
+        recall=metrics.recall(found, question.evidence),
         milliseconds=elapsed * 1000,
     )
 
 
 def _setups(bank: Bank, scope: Scope, k: int) -> dict[str, Finder]:
-    def finder(weights: Weights, depth: int) -> Finder:
-        theta = Theta(weights=weights)
-
+    def finder(theta: Theta) -> Finder:
         def find(question: str) -> list[str]:
             query = Query(text=question)
-            request = SearchRequest(
-                scope=scope, queries=(query,), granularities=("raw",), k=depth, theta=theta
-            )
+            request = SearchRequest(scope=scope, queries=(query,), granularities=("raw",), k=k, theta=theta)
             [hits] = bank.search(request)
             return [turn for hit in hits for turn in hit.entry.turns]
 
         return find
 
-    alone = {view: finder(_only(view), k) for view in SINGLE_VIEWS}
-    ranked = [finder(_only(view), RRF_DEPTH) for view in ("bm25", "dense")]
-    fusion: Finder = lambda question: reciprocal_rank([find(question) for find in ranked])  # noqa: E731
-    return {FUSED: finder(Weights(), k), **alone, RRF: fusion}
-
-
-def _only(view: str) -> Weights:
-    return Weights.model_validate(dict.fromkeys(Weights.model_fields, 0.0) | {view: 1.0})
-
-
-def reciprocal_rank(lists: Sequence[Sequence[str]]) -> list[str]:
-    """Reciprocal rank fusion of lists of ids, k = 60; ties by id."""
-    scores: defaultdict[str, float] = defaultdict(float)
-    for ids in lists:
-        for rank, name in enumerate(ids, start=1):
-            scores[name] += 1 / (RRF_K + rank)
-    return sorted(scores, key=lambda name: (-scores[name], name))
+    return {
+        LINEAR: finder(Theta()),
+        WEIGHTED_SUM: finder(Theta(weights=FORMER, fusion="weighted_sum")),
+        **{name: finder(Theta(weights=Weights.only(**{name: 1}))) for name in SINGLE},
+        RRF: finder(Theta(weights=Weights.only(bm25=1, dense=1), fusion="rrf")),
+    }
 
 
 def _mean(records: Iterable[Record]) -> float | None:
@@ -136,7 +123,7 @@ def summary(records: Sequence[Record]) -> dict[str, dict[str, float | None]]:
         setup: {
             "all": _mean(own),
             **{split: _mean(r for r in own if r.split == split) for split in ("tuning", "reporting")},
-            **{CATEGORIES[number]: _mean(r for r in own if r.category == number) for number in ASKED},
+            **{name: _mean(r for r in own if r.category == name) for name in ANSWERABLE},
             "median ms": median(record.milliseconds for record in own),
         }
         for setup, own in by_setup.items()
@@ -145,7 +132,7 @@ def summary(records: Sequence[Record]) -> dict[str, dict[str, float | None]]:
 
 def _table(records: Sequence[Record], k: int, embedder: str) -> Table:
     rows = summary(records)
-    asked = sum(record.setup == FUSED for record in records)
+    asked = sum(record.setup == LINEAR for record in records)
     names = sorted({record.conversation for record in records})
     table = Table(
         title=f"Share of gold turns among the first {k} raw turns",

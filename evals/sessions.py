@@ -41,8 +41,9 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.theta import Switches
 from memcycle.evals.cited import evaluate, summary
+from memcycle.evals.dataset import Sample, sample_named
+from memcycle.evals.datasets.locomo import load_locomo
 from memcycle.evals.deleted import Deleted, Outcome, delete_some, outcomes, tally
-from memcycle.evals.locomo import Sample, load_locomo, sample_named
 from memcycle.ingest import Progress, ingest
 from memcycle.memory import Memory
 

@@ -34,7 +34,8 @@ from memcycle.agents.roles import Roles
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Verification
 from memcycle.core.usage import Usage, add_usage
-from memcycle.evals.locomo import Sample, load_locomo, sample_named
+from memcycle.evals.dataset import Sample, sample_named
+from memcycle.evals.datasets.locomo import load_locomo
 from memcycle.evals.rules_model import RulesModel, roles_on
 from memcycle.ingest import CHUNK_TURNS
 from memcycle.memory import Memory

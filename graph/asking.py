@@ -14,6 +14,7 @@ from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput, RoleFailed
 from memcycle.core.scope import Scope
 from memcycle.core.validity import is_older, same_source
+from memcycle.graph.approval import approved
 from memcycle.graph.context import run_context
 from memcycle.graph.environment import Env
 from memcycle.graph.evidence import (
@@ -29,11 +30,13 @@ from memcycle.graph.evidence import (
 )
 from memcycle.graph.mentions import mention
 from memcycle.graph.node import Step
-from memcycle.graph.present import answer, evidence, evidence_item, shown_views
+from memcycle.graph.present import answer, chronological, evidence, evidence_item, judged, shown_views
 from memcycle.graph.refresh import propose
 from memcycle.graph.states import Gap, Planned, RecallState
 
 NOTHING = "I have nothing in memory about that."
+SPARE = 2
+"""How many times K are looked up: a turn and its facts are shown once, and their places go to others."""
 UNPHRASED = "The evidence below was found, but it could not be phrased as an answer."
 
 
@@ -89,7 +92,9 @@ class Asking:
 
     def search(self, state: RecallState, config: RunnableConfig) -> dict[str, Any]:
         """Searches memory; evidence of earlier rounds is kept."""
-        found = find(self.env, self.env.scope(config), state["plans"], widened=state["round"] > 0)
+        found = find(
+            self.env, self.env.scope(config), state["plans"], widened=state["round"] > 0, spare=SPARE
+        )
         return {"candidates": unite(state["candidates"], found)}
 
     def widen(self, state: RecallState, config: RunnableConfig) -> dict[str, Any]:
@@ -100,7 +105,7 @@ class Asking:
     def judge(self, state: RecallState, config: RunnableConfig) -> Step:
         """The Judge's verdicts on the evidence; sees the short-term window W_t."""
         scope = self.env.scope(config)
-        shown = [one.entry for one in evidence(self.env, scope, state)]
+        shown = judged(self.env, scope, state)
         value = JudgeInput(
             purpose="recall",
             items=[self._item(state)],
@@ -140,6 +145,16 @@ class Asking:
         return {
             "edits": [edit.model_dump(mode="json") for edit in guarded.edits],
             "warnings": [*state["warnings"], *guarded.warnings],
+        }
+
+    def approve_refresh(self, state: RecallState, config: RunnableConfig) -> dict[str, Any]:
+        """A person lets the edits stand, changes or rejects them, where the settings ask for that."""
+        edits = [Edit.model_validate(edit) for edit in state["edits"]]
+        found = approved(self.env, self.env.scope(config), edits)
+        told = [f"{one['why']}: {one['text']}" for one in found.rejected]
+        return {
+            "edits": [edit.model_dump(mode="json") for edit in found.edits],
+            "warnings": [*state["warnings"], *told],
         }
 
     def apply_refresh(self, state: RecallState, config: RunnableConfig) -> dict[str, Any]:
@@ -201,7 +216,11 @@ class Asking:
         """Retrieval only: the evidence, best first."""
         found = evidence(self.env, self.env.scope(config), state)
         items = [evidence_item(one) for one in found]
-        return {"answer": answer(state, "evidence", items, text=None, answerable=None, confidence=None)}
+        return {
+            "answer": answer(
+                state, "evidence", items, shown=found, text=None, answerable=None, confidence=None
+            )
+        }
 
     def answer(self, state: RecallState, config: RunnableConfig) -> Step:
         """The Answerer, from chronological evidence; it cites what it rests on, or abstains."""
@@ -211,7 +230,7 @@ class Asking:
             text = answer(state, "answer", [], text=NOTHING, answerable=False, confidence=1.0)
             return {"answer": text}
         ranked = [evidence_item(one) for one in found]
-        shown = sorted(found, key=lambda one: (str(one.entry.observed_at), one.entry.id))
+        shown = chronological(self.env, scope, found)
         value = AnswererInput(
             question=state["question"],
             evidence=shown_views(shown),
@@ -224,7 +243,9 @@ class Asking:
         except RoleFailed as failed:
             said: RecallState = {**state, "warnings": [*state["warnings"], str(failed)]}
             return {
-                "answer": answer(said, "evidence", ranked, text=UNPHRASED, answerable=None, confidence=0.0)
+                "answer": answer(
+                    said, "evidence", ranked, shown=found, text=UNPHRASED, answerable=None, confidence=0.0
+                )
             }
         cited = [evidence_item(shown[n]) for n in dict.fromkeys(output.citations) if 0 <= n < len(shown)]
         return {
@@ -232,6 +253,7 @@ class Asking:
                 state,
                 "extractive" if output.extractive else "answer",
                 cited or (ranked if output.answerable else []),
+                shown=found,
                 text=output.answer,
                 answerable=output.answerable,
                 confidence=output.confidence,

@@ -40,6 +40,7 @@ class Construction:
         """
         scope, bank = self.env.scope(config), self.env.bank()
         stored = bank.stage_turns(scope, self._turns(state, scope))
+        seq = bank.session_seq(scope)  # before anything is read that a role is shown
         waiting = bank.unprocessed(scope)
         states = bank.turn_states(scope, [turn.id for turn in waiting])
         chunk = waiting
@@ -51,6 +52,7 @@ class Construction:
         return {
             "messages": [],
             "turns": [],
+            "seq": seq,
             "chunk": [turn.id for turn in chunk],
             "extracted": bool(chunk) and all(states[turn.id] == "extracted" for turn in chunk),
             "candidates": [],
@@ -209,7 +211,7 @@ class Construction:
         scope, result = self.env.scope(config), state["result"]
         edits = [Edit.model_validate(edit) for edit in state["edits"]]
         done = "unextracted" if result["unextracted"] else "extracted"
-        applied = self.env.bank().apply(scope, edits, turns=state["chunk"], state=done)
+        applied = self.env.bank().apply(scope, edits, turns=state["chunk"], state=done, seq=state["seq"])
         return {
             "edits": [],
             "result": {

@@ -13,7 +13,9 @@ from memcycle.graph.environment import Env
 from memcycle.graph.states import Candidate, ConflictRef, Planned, Verdict
 from memcycle.stores.request import Hit, Query, SearchRequest
 
-PASS_UNJUDGED = Verdict(relevant=[], conflicts=[], sufficient=False, missing="", judged=False)
+PASS_UNJUDGED = Verdict(relevant=[], conflicts=[], sufficient=False, missing="", shown=0, judged=False)
+MOST = 300
+"""Candidates of one search at most."""
 
 
 def turn_views(turns: Sequence[Turn], first: int = 1) -> list[TurnView]:
@@ -73,16 +75,28 @@ def share_out(hits: Sequence[Hit], planned: Planned, k: int, theta: Theta) -> li
 
 
 def find(
-    env: Env, scope: Scope, plans: Sequence[Planned], *, widened: bool = False, exclude: Iterable[str] = ()
+    env: Env,
+    scope: Scope,
+    plans: Sequence[Planned],
+    *,
+    widened: bool = False,
+    spare: int = 1,
+    exclude: Iterable[str] = (),
 ) -> list[Candidate]:
-    """Candidates of all plans, best first, each entry once: one search request a set of granularities."""
+    """Candidates of all plans, best first, each entry once: one search request a set of granularities.
+
+    Args:
+        widened: Whether it is a Retry: every granularity, and twice as many (AMA).
+        spare: How many times K to find.
+        exclude: Ids to leave out.
+    """
     theta = env.settings.theta
     groups: dict[tuple[Granularity, ...], list[Planned]] = {}
     for planned in plans:
         groups.setdefault(_granularities(env, planned, widened), []).append(planned)
     found: list[Candidate] = []
     for granularities, members in groups.items():
-        k = min(max(plan["k"] for plan in members) * (2 if widened else 1), 200)
+        k = min(max(plan["k"] for plan in members) * (2 if widened else 1) * spare, MOST)
         results = env.bank().search(
             SearchRequest(
                 scope=scope,
@@ -154,6 +168,7 @@ def read_verdict(
         conflicts=conflicts,
         sufficient=output.sufficient,
         missing=output.missing,
+        shown=len(shown),
         judged=True,
     )
     return verdict, warnings

@@ -50,6 +50,7 @@ def recall_graph(env: Env) -> CompiledStateGraph[RecallState, Context, RecallInp
     names += ["widen", "think", "reason"] if switches.iterative else []
     names += ["settle"] if switches.refresher else []
     names += ["refresh", "apply_refresh"] if switches.refresher and switches.recall_refresh else []
+    names += ["approve_refresh"] if "refresh" in names and env.settings.approval.is_asked else []
     for name in names:
         builder.add_node(name, node(name, getattr(nodes, name)))
     builder.add_edge(START, "listen")
@@ -101,17 +102,21 @@ def _judge_edges(builder: Builder, env: Env) -> None:
         actions["Retry"] = "widen"
     if switches.refresher:
         actions["Refresh"] = "settle"
-        builder.add_conditional_edges(_settled(builder, switches), passed, ends)
+        builder.add_conditional_edges(_settled(builder, env), passed, ends)
     builder.add_conditional_edges("search", found, searched)
     builder.add_conditional_edges("judge", action, {**ends, **actions})
 
 
-def _settled(builder: Builder, switches: Switches) -> str:
+def _settled(builder: Builder, env: Env) -> str:
     """The last node of the Refresh edge: conflicts are only settled, or by switch refreshed at once."""
-    if not switches.recall_refresh:
+    if not env.settings.switches.recall_refresh:
         return "settle"
     builder.add_edge("settle", "refresh")
-    builder.add_edge("refresh", "apply_refresh")
+    if env.settings.approval.is_asked:
+        builder.add_edge("refresh", "approve_refresh")
+        builder.add_edge("approve_refresh", "apply_refresh")
+    else:
+        builder.add_edge("refresh", "apply_refresh")
     return "apply_refresh"
 
 

@@ -14,6 +14,7 @@ from memcycle.agents.roles import Roles
 from memcycle.core.edit import Edit
 from memcycle.core.errors import RoleFailed
 from memcycle.core.settings import Settings
+from memcycle.graph.approval import approved
 from memcycle.graph.construct import Construction, added, changed, refusals
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
@@ -107,11 +108,21 @@ class _Remember(Construction):
             "result": {**state["result"], "rejected": [*state["result"]["rejected"], *rejected]},
         }
 
+    def approve(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:
+        """A person lets the edits stand, changes or rejects them, where the settings ask for that."""
+        edits = [Edit.model_validate(edit) for edit in state["edits"]]
+        found = approved(self.env, self.env.scope(config), edits)
+        rejected = [*state["result"]["rejected"], *found.rejected]
+        return {
+            "edits": [edit.model_dump(mode="json") for edit in found.edits],
+            "result": {**state["result"], "rejected": rejected},
+        }
+
     def apply_refresh(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:
         """Writes what the guards let through; conflicts that recall had queued are settled with that."""
         scope, bank = self.env.scope(config), self.env.bank()
         edits = [Edit.model_validate(edit) for edit in state["edits"]]
-        applied = bank.apply(scope, edits)
+        applied = bank.apply(scope, edits, seq=state["seq"])
         refs = state["verdict"]["conflicts"]
         bank.settle_conflicts(scope, [(ref["memory"], ref["other"]) for ref in refs if ref["other"]])
         result = state["result"]
@@ -164,6 +175,7 @@ class _Remember(Construction):
             turns=[] if waits else state["chunk"],
             state=None if waits else "processed",
             close_segment_at=state["close_at"],
+            seq=state["seq"],
         )
         return {
             "edits": [],
@@ -222,6 +234,13 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     names += ["refresh", "apply_refresh"] if switches.refresher else []
     for name in names:
         builder.add_node(name, node(name, getattr(nodes, name)))
+    asks = env.settings.approval.is_asked
+    if asks:
+        builder.add_node("approve", node("approve", nodes.approve))
+        builder.add_edge("approve", "apply")
+    if asks and switches.refresher:
+        builder.add_node("approve_refresh", node("approve_refresh", nodes.approve))
+        builder.add_edge("approve_refresh", "apply_refresh")
     write = "guide" if switches.guidance else "construct"
 
     def action(state: RememberState) -> str:
@@ -233,7 +252,7 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
         builder.add_edge("widen", "search")
     if switches.refresher:
         actions["Refresh"] = "refresh"
-        builder.add_edge("refresh", "apply_refresh")
+        builder.add_edge("refresh", "approve_refresh" if asks else "apply_refresh")
         builder.add_edge("apply_refresh", write)
     if switches.guidance:
         builder.add_edge("guide", "construct")
@@ -245,7 +264,7 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     builder.add_conditional_edges("search", after_search, {"candidates": "judge", "no candidates": write})
     builder.add_conditional_edges("judge", action, actions)
     builder.add_edge("construct", "check")
-    builder.add_edge("check", "apply")
+    builder.add_edge("check", "approve" if asks else "apply")
     builder.add_edge("apply", "trigger")
     builder.add_conditional_edges(
         "trigger", after_trigger, {"episode ends": "write_episode", "goes on": "finish"}

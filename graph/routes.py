@@ -28,7 +28,7 @@ def judge_action(state: EvidenceState, theta: Theta, switches: Switches, retries
         return "Refresh"
     if not verdict["judged"] or not switches.iterative or state.get("round", 0) >= retries:
         return "Pass"
-    density = len(verdict["relevant"]) / max(1, len(state.get("candidates", [])))
+    density = len(verdict["relevant"]) / max(1, verdict["shown"])
     return "Retry" if not verdict["sufficient"] or density < theta.density else "Pass"
 
 

@@ -45,12 +45,14 @@ class ConflictRef(TypedDict):
 
 
 class Verdict(TypedDict):
-    """The Judge's verdicts, by entry id. `judged` False: it was not asked, or failed."""
+    """The Judge's verdicts, by entry id, on so many candidates `shown`. `judged` False: it was not asked, or
+    failed."""
 
     relevant: list[str]
     conflicts: list[ConflictRef]
     sufficient: bool
     missing: str
+    shown: int
     judged: bool
 
 
@@ -96,8 +98,10 @@ class RememberInput(TypedDict, total=False):
 
 
 class RememberState(RememberInput, EvidenceState, total=False):
-    """State of the remember graph. `chunk` holds turn ids."""
+    """State of the remember graph. `chunk` holds turn ids, `seq` tells which session they are of: one begun
+    anew under its name after it was forgotten is another."""
 
+    seq: int | None
     chunk: list[str]
     extracted: bool
     guidance: dict[str, Any]
@@ -154,7 +158,7 @@ class SessionState(SessionInput, total=False):
     Attributes:
         open: Whether there is anything to end. waiting: ids of turns not yet remembered.
         until: The last place that this run ends; what is said later waits for the next.
-        part: Which stretch of the session this is, from 1.
+        part: Which stretch of the session this is, from 1. seq: which session, as in `RememberState`.
         probes: Ids of the probes. asked: those to ask next, found: by id the entries that hold their
             answer, round: 0 before repair, 1 after it. failed: ids of those that memory did not answer.
         answered, mended: Ids of probes as they were answered, and repaired, side by side.
@@ -167,6 +171,7 @@ class SessionState(SessionInput, total=False):
     waiting: list[str]
     until: int
     part: int
+    seq: int
     episodes: list[dict[str, Any]]
     close_at: int | None
     probes: list[str]

@@ -13,15 +13,18 @@ if TYPE_CHECKING:
     from memcycle.core.scope import Scope
     from memcycle.core.settings import Settings
     from memcycle.core.turn import Turn
+    from memcycle.graph.embed import embed
     from memcycle.graph.memory import build_memory
     from memcycle.graph.recall import build_recall
     from memcycle.graph.remember import build_remember
     from memcycle.graph.session import build_session
     from memcycle.memory import Memory
     from memcycle.prompts import PromptSet
+    from memcycle.stores.langgraph_store import MemcycleStore
 
 __all__ = [
     "MemcycleError",
+    "MemcycleStore",
     "Memory",
     "PromptSet",
     "Roles",
@@ -33,10 +36,12 @@ __all__ = [
     "build_remember",
     "build_session",
     "checkpointer",
+    "embed",
 ]
 
 _HOMES = {
     "Memory": "memcycle.memory",
+    "MemcycleStore": "memcycle.stores.langgraph_store",
     "MemcycleError": "memcycle.core.errors",
     "PromptSet": "memcycle.prompts",
     "Roles": "memcycle.agents.roles",
@@ -48,6 +53,7 @@ _HOMES = {
     "build_remember": "memcycle.graph.remember",
     "build_session": "memcycle.graph.session",
     "checkpointer": "memcycle.checkpoints",
+    "embed": "memcycle.graph.embed",
 }
 
 

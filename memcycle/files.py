@@ -7,14 +7,18 @@ from typing import Any, Literal
 
 from memcycle.core.conversation import Conversation
 from memcycle.core.errors import BadInput
-from memcycle.core.jsonl import read_file, read_jsonl
-from memcycle.evals.locomo import read_locomo
+from memcycle.core.jsonl import read_file, read_jsonl, read_records
+from memcycle.evals.datasets.jsonl import read_samples
+from memcycle.evals.datasets.locomo import read_locomo
 
 Format = Literal["auto", "locomo", "jsonl"]
 
 
 def read_conversations(path: Path, *, zone: tzinfo, form: Format = "auto") -> list[Conversation]:
-    """The conversations of a file; JSON Lines hold one, named after the file.
+    """The conversations of a file.
+
+    JSON Lines of turns hold one, named after the file; JSON Lines of conversations, as `memcycle eval jsonl`
+    reads them, hold one a line.
 
     Args:
         path: The file.
@@ -39,6 +43,10 @@ def _read(text: str, name: str, zone: tzinfo, form: Format) -> list[Conversation
         return [sample.conversation for sample in read_locomo(whole, zone=zone)]
     if form == "locomo":
         raise BadInput("it is not LoCoMo data: a list of samples, each with a 'conversation'")
+    _, first = next(read_records(text))
+    # Exported entries have turns too, but also a text; they are refused as turns, with words for them.
+    if "turns" in first and "text" not in first:
+        return [sample.conversation for sample in read_samples(text, zone=zone)]
     return [read_jsonl(text, zone=zone, name=name)]
 
 

@@ -13,7 +13,7 @@ from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
 from memcycle.ending import Ending
 from memcycle.graph.context import MAIN_SESSION
-from memcycle.opening import roles_of
+from memcycle.opening import roles_of, settings_of
 from memcycle.results import Added, Answer
 from memcycle.runs import Run, awaited, off_loop, runs
 from memcycle.stores.bank import Bank
@@ -101,9 +101,7 @@ class Memory(Ending):
             StoreBusy: another process holds this home. EmbedderMismatch: it was built with another embedder.
             BadInput, PromptError: an argument that cannot be used.
         """
-        chosen = settings or Settings.from_env()
-        if path is not None:
-            chosen = chosen.model_copy(update={"home": Path(path)})
+        chosen = settings_of(settings, path, read_only=read_only)
         memory = cls(
             chosen,
             roles

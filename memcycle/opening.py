@@ -5,12 +5,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memcycle.core.errors import BadInput
+from memcycle.core.settings import Settings
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from memcycle.agents.roles import Roles
     from memcycle.prompts import PromptSet
+
+
+def settings_of(settings: Settings | None, path: str | Path | None, *, read_only: bool) -> Settings:
+    """The settings of these arguments.
+
+    Raises:
+        BadInput: approval is asked for, where nothing could wait for it.
+    """
+    chosen = settings or Settings.from_env()
+    if chosen.approval.is_asked and not read_only:
+        raise BadInput(
+            "settings.approval needs graphs that can stop and go on: compile those of memcycle.graph with a "
+            "checkpointer, as in build_memory(roles, bank).builder.compile(checkpointer=...)"
+        )
+    return chosen if path is None else chosen.model_copy(update={"home": Path(path)})
 
 
 def roles_of(

@@ -76,6 +76,9 @@ class Answer(BaseModel):
         confidence: 0 to 1, None where nothing was answered.
         mode: `answer`; `extractive` where no model phrased it; `evidence` where there is none.
         evidence: What the answer rests on, or all that was found; most important first.
+        tokens: How many the texts of all evidence have that was found and shown; what stands beside them
+            in a prompt (numbers, dates, speakers) comes on top.
+        tokens_exact: Whether a GPT tokenizer counted them; else it is an estimate.
         rounds: Rounds of search.
         usage: Model calls and tokens by role.
         warnings: What did not go as it should, in words; left out of the JSON.
@@ -89,6 +92,8 @@ class Answer(BaseModel):
     confidence: float | None = None
     mode: Literal["answer", "extractive", "evidence"]
     evidence: list[Evidence] = []
+    tokens: int = 0
+    tokens_exact: bool = False
     rounds: int = 0
     usage: Usage = {}
     warnings: list[str] = Field(default=[], exclude=True)

@@ -1,6 +1,7 @@
 """The bank: the one door to storage."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from memcycle.core.clock import World
@@ -77,6 +78,15 @@ class Bank(Maintaining):
         return recorded[0] if recorded else self.settings.embedder
 
     @property
+    def views(self) -> Views:
+        """Embedder and index, for what else is kept in the same home.
+
+        Raises:
+            StoreError: the bank is open for reading its ledger only.
+        """
+        return self._writable()
+
+    @property
     def operator_note(self) -> str | None:
         """What the operator of the Chroma server must run so that forgotten text leaves its files, if any."""
         return self._views.mirror.operator_note if self._views else None
@@ -128,12 +138,14 @@ class Bank(Maintaining):
         turns: Sequence[str] = (),
         state: str | None = None,
         close_segment_at: int | None = None,
+        seq: int | None = None,
     ) -> Applied:
         """Applies what the guards allow, in one transaction; the rest is reported with the reason.
 
         Args:
             turns: Turns whose reading these edits are; they get `state` in the same transaction.
             close_segment_at: Position of the last turn of the scope's session that an episode now covers.
+            seq: Which session they stem from; all are refused where it is another one now.
 
         Raises:
             Exception: what the embedder's provider raises when it cannot be reached; then nothing is changed.
@@ -141,6 +153,8 @@ class Bank(Maintaining):
         vectors = self._for_writing().vectors
         prepared = applying.prepare(vectors, edits)
         with self._write(scope) as writer:
+            if sessions.is_another(writer.conn, scope, seq):
+                return applying.refused(edits, "its session was forgotten meanwhile")
             applied = applying.apply_edits(writer, scope, prepared, vectors.id)
             if state is not None:
                 turn_rows.mark(writer.conn, scope, turns, state)
@@ -234,6 +248,16 @@ class Bank(Maintaining):
             inserted = portable.insert_records(writer, scope, records, found, vectors.id)
         self._writable().catch_up(self.settings.bulk_batch)
         return inserted
+
+    @contextmanager
+    def bulk(self) -> Iterator[None]:
+        """For many imports one after another: the vector index follows at the end, in large batches.
+
+        Everything is stored, and found by searches, as soon as each import returns; what a crash keeps from
+        the index is brought in by the next write.
+        """
+        with self._for_writing().held_back(self.settings.bulk_batch):
+            yield
 
     def drain(self, batch: int | None = None) -> int:
         """Brings the index up to date; see `Mirror.drain`."""

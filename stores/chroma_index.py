@@ -7,8 +7,8 @@ import hashlib
 import itertools
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
-from typing import Any, Literal, Self, TypeVar
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma_client import ChromaClient, chroma_errors, open_client
 from memcycle.stores.chroma_record import SCOPE_FIELD, VIEW_FIELD, metadata_of, scope_field, view_field
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
 
 T = TypeVar("T")
 
@@ -166,6 +169,18 @@ class ChromaIndex:
         """Which files of the embedded index could not be cleaned, and what to do; else None."""
         with self._lock:
             return self._client.note
+
+    @contextmanager
+    def client(self) -> Iterator[tuple["Client", str]]:
+        """Chroma's client for a call to a collection beside the shards, and how names of collections begin.
+
+        Nobody closes it meanwhile. Failures of Chroma are StoreErrors.
+        """
+        with self._lock, chroma_errors(self._client.where, "using a collection of items"):
+            try:
+                yield self._client.api, self._client.prefix
+            finally:
+                self._client.settle()
 
     def close(self) -> None:
         """Frees files, connections and lock. Idempotent."""

@@ -3,7 +3,7 @@
 import logging
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from filelock import FileLock, Timeout
@@ -12,12 +12,13 @@ from memcycle.core.entry import Granularity
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores import lexical
 from memcycle.stores.chroma_client import ChromaClient, open_client
 from memcycle.stores.chroma_index import ChromaIndex
 from memcycle.stores.ledger import entries, meta, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import BUSY_SECONDS, Ledger
+from memcycle.stores.ledger.outbox import Pending
+from memcycle.stores.search import lexical
 from memcycle.stores.vectors import Vectors
 
 _log = logging.getLogger(__name__)
@@ -60,6 +61,15 @@ class Mirror:
         except StoreError as error:
             _log.warning("the index cannot be opened, writing goes on without it: %s", error)
 
+    def index(self) -> ChromaIndex:
+        """The index, opened if it was not, whatever the outbox holds.
+
+        Raises:
+            StoreBusy: another process writes the embedded index.
+            StoreError: it cannot be opened.
+        """
+        return self._opened()
+
     def query(
         self, scope: Scope, vectors: Vector, k: int, granularity: Granularity | None
     ) -> list[list[tuple[str, float]]]:
@@ -71,6 +81,11 @@ class Mirror:
         """Brings every waiting entry up to date in the index.
 
         A row leaves the outbox only after the index took it. Entries without a vector are not in the index.
+        What waits for one shard is worked off together: many small writes cost the index more than few large
+        ones.
+
+        Args:
+            batch: Entries a write of the index at most; as while serving, without.
 
         Returns:
             How many outbox rows were worked off.
@@ -80,7 +95,7 @@ class Mirror:
         """
         size, done = batch or self._settings.serving_batch, 0
         with self._ledger.read() as conn:
-            if not outbox.size(conn):
+            if not outbox.head(conn, 1):
                 return 0
         self._vectors.require_match()
         with self._exclusive():
@@ -166,11 +181,20 @@ class Mirror:
                 self._file_lock.release()
 
     def _drain_some(self, size: int) -> int:
+        index = self._opened()
         with self._ledger.read() as conn:
-            pending = outbox.head(conn, size)
-            found = entries.anywhere(conn, [one.entry for one in pending])
-        if not pending:
-            return 0
+            pending = outbox.head(conn, size * self._settings.shards)
+        of_shard: dict[int, list[Pending]] = {}
+        for one in pending:
+            of_shard.setdefault(index.shard_of(one.scope), []).append(one)
+        for waiting in of_shard.values():
+            for start in range(0, len(waiting), size):
+                self._bring_in(index, waiting[start : start + size], size)
+        return len(pending)
+
+    def _bring_in(self, index: ChromaIndex, part: Sequence[Pending], size: int) -> None:
+        with self._ledger.read() as conn:
+            found = entries.anywhere(conn, [one.entry for one in part])
         present = {
             entry_id: (stored.entry, stored.vector)
             for entry_id, stored in found.items()
@@ -178,12 +202,10 @@ class Mirror:
             and stored.vector is not None
             and stored.entry.embedder == self._vectors.id
         }
-        index = self._opened()
         index.upsert([(entry, vector) for entry, vector in present.values() if vector is not None], size)
-        index.delete([(one.scope, one.entry) for one in pending if one.entry not in present])
+        index.delete([(one.scope, one.entry) for one in part if one.entry not in present])
         with self._ledger.write() as conn:
-            outbox.done(conn, pending[-1].seq)
-        return len(pending)
+            outbox.done(conn, part)
 
     def _wipe_index(self, owed: list[Scope]) -> None:
         with self._exclusive():

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from memcycle.core.entry import STATUSES, Entry, Status
+from memcycle.core.entry import STATUSES, Entry, Granularity, Status, same_text
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
@@ -81,21 +81,33 @@ def insert_records(
         {record.entry.id: record.entry for record in records if record.entry.id not in known}.values(),
         key=lambda entry: entry.status not in RECALLABLE,
     )
-    barred = {entry.id for entry in fresh if _is_forgotten(writer.conn, scope, entry)}
+    barred = _forgotten(writer.conn, scope, fresh)
     fresh = [entry for entry in fresh if entry.id not in barred]
     _restore_sessions(writer, scope, fresh)
     became: dict[str, str | None] = dict.fromkeys(barred)
-    inserted = []
+    inserted: list[Entry] = []
+    waiting: dict[tuple[Granularity, str], tuple[Entry, Vector | None]] = {}
+
+    def insert_waiting() -> None:
+        stored = [one.entry for one in writer.insert_all(list(waiting.values()))]
+        lines = [Change(entry, "import", None, events.state_of(entry)) for entry in stored]
+        writer.record(lines, actor=ACTOR)
+        inserted.extend(stored)
+        waiting.clear()
+
     for entry in fresh:
+        says = entry.granularity, entry.id if entry.granularity == "raw" else same_text(entry.text)
+        if says in waiting:
+            # The one before may be its twin, and must be there to be found.
+            insert_waiting()
         twin = writer.duplicate(entry) if entry.status in RECALLABLE else None
         if twin is not None:
             became[entry.id] = writer.merge(twin, entry, actor=ACTOR, why="it says the same").entry.id
             continue
         vector = vectors.get(entry.text)
         kept = _pointing(entry, became).model_copy(update={"embedder": None if vector is None else embedder})
-        stored = writer.insert(kept, vector)
-        writer.record([Change(stored.entry, "import", None, events.state_of(stored.entry))], actor=ACTOR)
-        inserted.append(stored.entry)
+        waiting[says] = kept, vector
+    insert_waiting()
     _link(writer.conn, scope, inserted)
     return len(inserted)
 
@@ -124,9 +136,11 @@ def _read(scope: Scope, number: int, row: Mapping[str, Any]) -> Entry:
 def _rehomed(scope: Scope, records: Sequence[Record]) -> list[Record]:
     """The records under the scope's user and workspace, with ids that follow from it."""
     moved, new_ids = [], {}
+    of_session: dict[str | None, Scope] = {}
     for number, entry in records:
         session = entry.scope.session or scope.session
-        here = entry.model_copy(update={"scope": scope.model_copy(update={"session": session})})
+        own = of_session.setdefault(session, scope.model_copy(update={"session": session}))
+        here = entry.model_copy(update={"scope": own})
         new_ids[entry.id] = own_id(here)
         moved.append(Record(number, here.model_copy(update={"id": new_ids[entry.id]})))
     return [Record(number, _pointing(entry, new_ids)) for number, entry in moved]
@@ -134,6 +148,8 @@ def _rehomed(scope: Scope, records: Sequence[Record]) -> list[Record]:
 
 def _pointing(entry: Entry, new_ids: Mapping[str, str | None]) -> Entry:
     """The entry with its references renamed; one that was replaced by nothing stays out of recall."""
+    if entry.status != "superseded" and not (entry.superseded_by or entry.supersedes):
+        return entry
     after = new_ids.get(entry.superseded_by, entry.superseded_by) if entry.superseded_by else None
     before = [new_ids.get(one, one) for one in entry.supersedes]
     lost = entry.status == "superseded" and after is None
@@ -155,6 +171,12 @@ def _check_successors(conn: sqlite3.Connection, scope: Scope, records: Sequence[
             raise BadInput(
                 f"record {number}, field superseded_by: names no entry of the file or of this memory"
             )
+
+
+def _forgotten(conn: sqlite3.Connection, scope: Scope, fresh: Sequence[Entry]) -> set[str]:
+    if not tombstones.any_there(conn):
+        return set()
+    return {entry.id for entry in fresh if _is_forgotten(conn, scope, entry)}
 
 
 def _is_forgotten(conn: sqlite3.Connection, scope: Scope, entry: Entry) -> bool:

@@ -13,13 +13,14 @@ from memcycle.core.importance import MOST, reinforced
 from memcycle.core.language.tokens import content_stems, stems, strip_names
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores import duplicates, lexical, retention
+from memcycle.stores import duplicates, retention
 from memcycle.stores.duplicates import United
 from memcycle.stores.ledger import entries, events, mentions, weights
 from memcycle.stores.ledger.entries import Listing, StoredEntry
 from memcycle.stores.ledger.events import Change
 from memcycle.stores.ledger.weights import Weighed
-from memcycle.stores.writer import Writer, lexical_row
+from memcycle.stores.search import lexical
+from memcycle.stores.writer import Writer, lexical_rows
 
 ACTOR = "maintenance"
 _SAME, _RENEWED = "the one kept says all of it", "a later summary of the same session and topic"
@@ -163,7 +164,7 @@ def _near(
 ) -> list[tuple[Entry, Entry]]:
     """Each fact with those nearest to it in words: one search for all."""
     queries = [_telling(one.entry) for one in own]
-    rows = [lexical_row(conn, one) for one in staged]
+    rows = lexical_rows(conn, staged)
     scores = lexical.score(conn, scope.key, "fact", queries, rows) if own else []
     nearest = [
         [int(row) for row in found.rows[(-found.views[:, 0]).argsort(kind="stable")[: _NEAREST + 1]]]

@@ -6,12 +6,12 @@ from typing import Any
 
 from memcycle.core.entry import GRANULARITIES
 from memcycle.core.settings import Settings
-from memcycle.stores import lexical
 from memcycle.stores.ledger import entries, entry_writes, meta, outbox, sessions
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.mirror import Mirror
+from memcycle.stores.search import lexical
 from memcycle.stores.vectors import Vectors
-from memcycle.stores.writer import lexical_row
+from memcycle.stores.writer import lexical_rows
 
 STUCK_AFTER = timedelta(days=1)
 """A session with staged entries that nobody wrote to for this long was likely forgotten to be ended."""
@@ -29,7 +29,7 @@ def rebuild(ledger: Ledger, settings: Settings, vectors: Vectors, mirror: Mirror
     with ledger.write() as conn:
         lexical.clear(conn)
         while page := entries.page(conn, after, settings.bulk_batch):
-            lexical.put(conn, [lexical_row(conn, one) for one in page])
+            lexical.put(conn, lexical_rows(conn, page))
             done, after = done + len(page), page[-1].row
     mirror.refill()
     return done
@@ -38,19 +38,27 @@ def rebuild(ledger: Ledger, settings: Settings, vectors: Vectors, mirror: Mirror
 def reembed(ledger: Ledger, settings: Settings, vectors: Vectors, mirror: Mirror) -> int:
     """Makes every vector anew with the present embedder; ids, texts and times stay.
 
-    One transaction: a home never holds vectors of two embedders, whatever stops this in the middle.
+    One transaction: a home never holds vectors of two embedders, whatever stops this in the middle. Those of
+    the items of a LangGraph store follow, and are refused until then.
 
     Returns:
         How many entries were embedded.
     """
+    # These load LangGraph, which opening a bank does without.
+    from memcycle.stores.item_reembedding import reembed_items
+    from memcycle.stores.item_texts import ItemEmbedder
+
     done, after = 0, 0
     with ledger.write() as conn:
+        recorded = meta.embedder(conn)
         while page := entries.page(conn, after, settings.bulk_batch, active_only=False):
             made = vectors.embedder.embed([one.entry.text for one in page])
             pairs = [(one.row, vector) for one, vector in zip(page, made, strict=True)]
             entry_writes.set_vectors(conn, pairs, vectors.id)
             done, after = done + len(page), page[-1].row
         meta.set_embedder(conn, vectors.id, vectors.embedder.dim)
+    if recorded is not None and recorded[0] != vectors.id:
+        reembed_items(ledger, ItemEmbedder(vectors.id, vectors.of), settings.bulk_batch, recorded[0])
     mirror.refill()
     return done
 

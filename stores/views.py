@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from memcycle.core.clock import World
@@ -15,7 +16,7 @@ from memcycle.stores.vectors import Vectors
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from memcycle.stores.search import Search
+    from memcycle.stores.search.search import Search
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +27,7 @@ class Views:
     def __init__(self, vectors: Vectors, mirror: Mirror, search: "Search") -> None:
         self.vectors, self.mirror, self.search = vectors, mirror, search
         self._starting, self._started = threading.Lock(), False
+        self._held = 0
 
     @classmethod
     def open(
@@ -45,7 +47,7 @@ class Views:
         """
         # These load libraries that commands which only read do without.
         from memcycle.stores.embedders import open_embedder
-        from memcycle.stores.search import Search
+        from memcycle.stores.search.search import Search
 
         vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)
         mirror = Mirror(settings, ledger, vectors)
@@ -65,8 +67,27 @@ class Views:
         return self
 
     def catch_up(self, batch: int | None = None) -> None:
-        """Brings the index up to date if it can be reached; else the outbox keeps what it lacks."""
-        self._if_possible(lambda: self.mirror.drain(batch))
+        """Brings the index up to date if it can be reached and is not held back; else the outbox waits."""
+        if not self._held:
+            self._if_possible(lambda: self.mirror.drain(batch))
+
+    @contextmanager
+    def held_back(self, batch: int) -> Iterator[None]:
+        """No write of this process waits for the index meanwhile; at the end it takes all in.
+
+        A search that needs the index brings it up to date itself.
+
+        Args:
+            batch: As in `Mirror.drain`.
+        """
+        with self._starting:
+            self._held += 1
+        try:
+            yield
+        finally:
+            with self._starting:
+                self._held -= 1
+            self.catch_up(batch)
 
     def _if_possible(self, step: Callable[[], object]) -> None:
         try:

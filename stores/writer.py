@@ -13,27 +13,37 @@ from memcycle.core.clock import World
 from memcycle.core.departure import Departure, departed
 from memcycle.core.entry import Entry, Status
 from memcycle.core.scope import Scope
-from memcycle.stores import lexical
 from memcycle.stores.ledger import entries, entry_writes, events, links, outbox, sessions, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change
+from memcycle.stores.search import lexical
 
 WINDOW = 2
 """Turns before a raw entry that its lexical row knows."""
 
 
-def lexical_row(conn: sqlite3.Connection, stored: StoredEntry) -> lexical.LexicalRow:
-    """What the lexical view shall know of an entry."""
+def lexical_rows(conn: sqlite3.Connection, stored: Sequence[StoredEntry]) -> list[lexical.LexicalRow]:
+    """What the lexical view shall know of entries."""
+    said: dict[str, dict[str, list[turns.Said]]] = {}
+    raw = [one.entry for one in stored if one.entry.granularity == "raw" and one.entry.turns]
+    for scope in {entry.scope.base for entry in raw}:
+        ids = [entry.turns[0] for entry in raw if entry.scope.base == scope]
+        said[scope.key] = turns.before(conn, scope, ids, WINDOW)
+    return [_lexical_row(one, said.get(one.entry.scope.key, {})) for one in stored]
+
+
+def _lexical_row(stored: StoredEntry, said: Mapping[str, Sequence[turns.Said]]) -> lexical.LexicalRow:
     entry = stored.entry
     time = entry.event_time or entry.observed_at
     before: tuple[str, ...] = ()
+    people = entry.persons
     if entry.granularity == "raw" and entry.turns:
         time = entry.observed_at
-        turn = turns.by_ids(conn, entry.scope, entry.turns[:1]).get(entry.turns[0])
-        if turn is not None:
-            earlier = turns.of_session(conn, entry.scope, turn.session, last=WINDOW, before=turn.position)
+        earlier = said.get(entry.turns[0])
+        if earlier is not None:
             before = tuple(other.text for other in earlier)
+            people = tuple(dict.fromkeys(other.speaker for other in earlier))
     return lexical.LexicalRow(
         row=stored.row,
         scope_key=entry.scope.key,
@@ -42,6 +52,7 @@ def lexical_row(conn: sqlite3.Connection, stored: StoredEntry) -> lexical.Lexica
         speaker=entry.speaker,
         time=time,
         before=before,
+        people=people,
     )
 
 
@@ -58,16 +69,26 @@ class Writer:
 
     def insert(self, entry: Entry, vector: Vector | None) -> StoredEntry:
         """Adds a new entry, recorded now where it does not say otherwise."""
-        if entry.recorded_at is None:
-            entry = entry.model_copy(update={"recorded_at": self.now})
-        stored = entry_writes.insert(self.conn, entry, vector)
-        self._follow(None, stored)
+        return self.insert_all([(entry, vector)])[0]
+
+    def insert_all(self, given: Sequence[tuple[Entry, Vector | None]]) -> list[StoredEntry]:
+        """Adds new entries, in order, with their vectors, in one pass over each table."""
+        stored = entry_writes.insert(self.conn, [(self._recorded(entry), vector) for entry, vector in given])
+        active = [one for one in stored if one.entry.status == "active"]
+        self.reindex(active)
+        outbox.put(self.conn, [(one.entry.scope, one.entry.id) for one in active])
         return stored
 
     def change(self, stored: StoredEntry, **changes: Any) -> StoredEntry:
         """Changes the state of an entry (see `entry_writes.change`)."""
         after = entry_writes.change(self.conn, stored, **changes)
-        self._follow(stored, after)
+        was, now = stored.entry.status == "active", after.entry.status == "active"
+        if now and not was:
+            self.reindex([after])
+        if was and not now:
+            lexical.remove(self.conn, [after.row])
+        if now or was:
+            outbox.put(self.conn, [(after.entry.scope, after.entry.id)])
         return after
 
     def revive(
@@ -190,16 +211,10 @@ class Writer:
 
     def reindex(self, stored: Sequence[StoredEntry]) -> None:
         """Writes the lexical rows of active entries anew, since their surroundings changed."""
-        lexical.put(self.conn, [lexical_row(self.conn, one) for one in stored])
+        lexical.put(self.conn, lexical_rows(self.conn, stored))
 
-    def _follow(self, before: StoredEntry | None, after: StoredEntry) -> None:
-        was, now = before is not None and before.entry.status == "active", after.entry.status == "active"
-        if now and not was:
-            self.reindex([after])
-        if was and not now:
-            lexical.remove(self.conn, [after.row])
-        if now or was:
-            outbox.put(self.conn, [(after.entry.scope, after.entry.id)])
+    def _recorded(self, entry: Entry) -> Entry:
+        return entry if entry.recorded_at else entry.model_copy(update={"recorded_at": self.now})
 
 
 def united(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memcycle.cli.app import app
-from tests.loopback import model_server
+from tests.loopback import Reply, model_server
 
 TEXT = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
@@ -26,6 +26,10 @@ EXPECTED = {
     "What does the user play?": "cello",
     "memory.session(": "->",
     "checkpointer(": "['Dt2:1']",
+    "class Desk": "Heron",
+    "create_agent(": "fencing",
+    "MemcycleStore(": "greenhouse key",
+    "Command(resume": "-> Dora",
     "prompts.text(": "",
     "lenient = ": "",
 }
@@ -39,7 +43,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 def test_the_readme_has_the_examples_this_module_knows():
     assert len(PYTHON) == len(EXPECTED)
-    assert len(BASH) == 3
+    assert len(BASH) == 4
 
 
 @pytest.mark.parametrize("mark", EXPECTED)
@@ -47,17 +51,24 @@ def test_python_example(mark, socket_enabled):
     code = next(code for code in PYTHON if mark in code)
     printed = io.StringIO()
     with model_server() as server, redirect_stdout(printed):
+        server.script("search_memory", Reply("Good to know."))
         exec(compile(code.replace("http://localhost:8000/v1", server.url), "README.md", "exec"), {})
     assert EXPECTED[mark] in printed.getvalue()
 
 
-def test_bash_examples(tmp_path):
+def test_bash_examples(tmp_path, socket_enabled):
+    with model_server() as server:
+        _run_all(tmp_path, server.url)
+
+
+def _run_all(tmp_path, url: str) -> None:
     (tmp_path / "chat.jsonl").write_text(JSONL + "\n")
     fact = ""
     for line in "".join(BASH).splitlines():
         arguments = shlex.split(line.replace(" ID ", f" {fact} ").split(" > ")[0])
         assert arguments[0] == "memcycle"
         extra = ["--yes"] if arguments[1] == "forget" else []
+        extra += ["--base-url", url] if "--model" in arguments else []
         done = CliRunner().invoke(app, [*arguments[1:], *extra])
         assert done.exit_code == 0, f"{line}: {done.output}"
         if "--granularity fact" in line:

@@ -1,5 +1,6 @@
 """Irregular English verbs: their past forms meet their base form, which no stemmer sees."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from memcycle.core.language.tokens import stems
@@ -33,4 +34,9 @@ def base_stems(text: str) -> tuple[str, ...]:
 
     Cached: the roles of one question read the same sentences.
     """
-    return tuple(_BASE.get(stem, stem) for stem in stems(text))
+    return tuple(based(stems(text)))
+
+
+def based(words: Iterable[str]) -> list[str]:
+    """Stems with those of irregular forms replaced by that of their base."""
+    return [_BASE.get(stem, stem) for stem in words]

@@ -8,9 +8,13 @@ import typer
 
 from memcycle.cli.correct import edit, forget, undo
 from memcycle.cli.demonstrate import demo
+from memcycle.cli.evaluate import DATA_SETS, command, evaluate
 from memcycle.cli.inspect import history, memories
 from memcycle.cli.maintain import doctor, graph
 from memcycle.cli.output import explained
+from memcycle.cli.prompts import check, diff, prompts, show
+from memcycle.cli.prompts import export as export_prompts
+from memcycle.cli.scale import scale
 from memcycle.cli.sessions import session, sessions, verify
 from memcycle.cli.talk import ask, ingest
 from memcycle.cli.tidy import maintain
@@ -57,7 +61,7 @@ def _epilog(examples: Sequence[str]) -> str:
     return "\n\n".join(("[bold]Examples[/bold]", *examples))
 
 
-_START, _INSPECT, _CORRECT, _KEEP = "Start", "Inspect", "Correct and erase", "Keep"
+_START, _INSPECT, _CORRECT, _KEEP, _MEASURE = "Start", "Inspect", "Correct and erase", "Keep", "Measure"
 
 _register(_START, "demo", demo, "memcycle demo", "memcycle demo --json")
 _register(
@@ -126,3 +130,45 @@ _register(
     "memcycle maintain --user ann --granularity raw --max-age-days 365",
 )
 _register(_KEEP, "graph", graph, "memcycle graph memory", "memcycle graph recall > recall.mmd")
+_prompts = _register_group(
+    _KEEP,
+    "prompts",
+    prompts,
+    "memcycle prompts",
+    "memcycle prompts export mine",
+    "memcycle prompts diff mine",
+)
+for _name, _command, *_examples in (
+    ("show", show, "memcycle prompts show answerer"),
+    ("export", export_prompts, "memcycle prompts export mine", "memcycle prompts export mine answerer judge"),
+    ("check", check, "memcycle prompts check mine"),
+    ("diff", diff, "memcycle prompts diff mine", "memcycle prompts diff mine answerer"),
+):
+    _prompts.command(_name, epilog=_epilog(_examples))(explained(_command))
+_eval = _register_group(
+    _MEASURE,
+    "eval",
+    evaluate,
+    "memcycle eval locomo --data locomo10.json --conversations 6-10 --facts observations --out run-1",
+    "memcycle eval jsonl --data ours.jsonl --facts rules --k 10 --token-budget 500 --json",
+)
+for _kind in DATA_SETS:
+    _eval.command(
+        _kind,
+        epilog=_epilog(
+            [
+                f"memcycle eval {_kind} --data PATH --out run-1",
+                f"memcycle eval {_kind} --data PATH --facts none --no-answers --json",
+                f"memcycle eval {_kind} --data PATH --judge openai:gpt-4o-mini --out run-2 --resume",
+            ]
+        ),
+    )(explained(command(_kind)))
+_eval.command(
+    "scale",
+    epilog=_epilog(
+        [
+            "memcycle eval scale --entries 100000 --users 1000",
+            "memcycle eval scale --entries 300000 --users 3000 --seed 2 --json",
+        ]
+    ),
+)(explained(scale))

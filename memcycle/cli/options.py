@@ -51,6 +51,15 @@ BaseUrl = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]
+Prompts = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompts",
+        metavar="DIR",
+        help="Your own prompts, laid over the shipped ones; see `memcycle prompts`.",
+        rich_help_panel=_MODEL,
+    ),
+]
 Embedder = Annotated[
     str | None,
     typer.Option(
@@ -109,6 +118,7 @@ def open_memory(
     *,
     model: str = "rules",
     base_url: str | None = None,
+    prompts: Path | None = None,
     user: str | None = None,
     workspace: str = "default",
     read_only: bool = False,
@@ -122,13 +132,23 @@ def open_memory(
 
     Raises:
         StoreError: there is no memory and none is to be made: likely another folder is meant.
+        BadInput: prompts without a model that reads them.
     """
+    from memcycle.core.errors import BadInput
     from memcycle.memory import Memory
 
+    if prompts is not None and model == "rules":
+        raise BadInput("--prompts needs a model that reads them, such as --model openai:gpt-4o-mini")
     if not new:
         require_home(settings)
     return Memory.open(
-        settings=settings, model=model, base_url=base_url, user=user, workspace=workspace, read_only=read_only
+        settings=settings,
+        model=model,
+        base_url=base_url,
+        prompts=prompts,
+        user=user,
+        workspace=workspace,
+        read_only=read_only,
     )
 
 

@@ -17,6 +17,7 @@ from memcycle.cli.options import (
     Home,
     Json,
     Model,
+    Prompts,
     Workspace,
     open_memory,
     settings_of,
@@ -97,6 +98,7 @@ def verify(
     ] = None,
     model: Model = "rules",
     base_url: BaseUrl = None,
+    prompts: Prompts = None,
     embedder: Embedder = None,
     chroma_url: ChromaUrl = None,
     as_json: Json = False,
@@ -105,7 +107,7 @@ def verify(
     asked: _Asked = context.obj
     where = workspace or asked.workspace
     settings = settings_of(home or asked.home, embedder=embedder, chroma_url=chroma_url)
-    with open_memory(settings, model=model, base_url=base_url, workspace=where) as memory:
+    with open_memory(settings, model=model, base_url=base_url, prompts=prompts, workspace=where) as memory:
         named = asked.user if user is None else user
         owner = only_user(memory) if named is None else named
         ended = memory.verify_session(session_id, user=owner)

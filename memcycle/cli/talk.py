@@ -18,6 +18,7 @@ from memcycle.cli.options import (
     Home,
     Json,
     Model,
+    Prompts,
     Timezone,
     User,
     Workspace,
@@ -80,6 +81,7 @@ def ingest(
     ] = None,
     model: Model = "rules",
     base_url: BaseUrl = None,
+    prompts: Prompts = None,
     embedder: Embedder = None,
     chroma_url: ChromaUrl = None,
     timezone: Timezone = None,
@@ -105,7 +107,13 @@ def ingest(
 
     with (
         open_memory(
-            settings, model=model, base_url=base_url, user=user, workspace=workspace, new=True
+            settings,
+            model=model,
+            base_url=base_url,
+            prompts=prompts,
+            user=user,
+            workspace=workspace,
+            new=True,
         ) as memory,
         _progress() as told,
     ):
@@ -196,6 +204,7 @@ def ask(
     ] = None,
     model: Model = "rules",
     base_url: BaseUrl = None,
+    prompts: Prompts = None,
     embedder: Embedder = None,
     chroma_url: ChromaUrl = None,
     timezone: Timezone = None,
@@ -203,7 +212,9 @@ def ask(
 ) -> None:
     """Answer a question from memory, with the turns the answer rests on."""
     settings = settings_of(home, embedder=embedder, chroma_url=chroma_url, timezone=timezone)
-    with open_memory(settings, model=model, base_url=base_url, user=user, workspace=workspace) as memory:
+    with open_memory(
+        settings, model=model, base_url=base_url, prompts=prompts, user=user, workspace=workspace
+    ) as memory:
         answer = memory.ask(question, k=k, evidence_only=evidence_only)
     for warning in answer.warnings:
         note(f"Note: {warning}", "yellow")

@@ -32,6 +32,8 @@ PLAIN = (
 _AS_IS = (*PLAIN, *TIMES)
 _NAMES = tuple(name for name in LISTS if name != "metadata")
 _EMPTY = ("[]", "{}")
+_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+"""Made once: `json.dumps` makes an encoder a call, which takes longer than what it writes."""
 
 
 def to_time(value: datetime | None) -> str | None:
@@ -52,7 +54,7 @@ def in_zone(text: str, minutes: int) -> datetime:
 
 def to_json(value: Any) -> str:
     """A list or an object as JSON text."""
-    return json.dumps(value, ensure_ascii=False)
+    return _ENCODE(value)
 
 
 def digest(*parts: object) -> str:
@@ -110,6 +112,12 @@ def _list(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def _scope(user: str, workspace: str, session: str) -> Scope:
     return Scope(user=user, workspace=workspace, session=session)
+
+
+@lru_cache(maxsize=1024)
+def base_scope(user: str, workspace: str) -> Scope:
+    """The scope of stored names. Cached, since rows of one scope stand together."""
+    return Scope(user=user, workspace=workspace)
 
 
 def json_list(values: Iterable[str] | Iterable[int]) -> str:

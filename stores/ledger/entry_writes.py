@@ -1,7 +1,7 @@
 """Table `entries`, written: insert, change of state, hard delete. Rules about what may change live above."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memcycle.core.entry import Entry
@@ -10,13 +10,13 @@ from memcycle.stores.ledger.entries import StoredEntry
 
 _INSERT = """
 INSERT INTO entries (
-    id, scope_key, user, workspace, session, position, same, granularity, kind, text, title, pattern, speaker,
-    role, turns, related_turns, quote, event_time, event_precision, valid_from, valid_until, observed_at,
-    recorded_at, zone, entities, persons, locations, topics, keywords, importance, confidence, reinforcement,
-    access_count, status, supersedes, superseded_by, embedder, vector, actor, prompt, model, pipeline,
-    expires_at, metadata
+    row, id, scope_key, user, workspace, session, position, same, granularity, kind, text, title, pattern,
+    speaker, role, turns, related_turns, quote, event_time, event_precision, valid_from, valid_until,
+    observed_at, recorded_at, zone, entities, persons, locations, topics, keywords, importance, confidence,
+    reinforcement, access_count, status, supersedes, superseded_by, embedder, vector, actor, prompt, model,
+    pipeline, expires_at, metadata
 ) VALUES (
-    :id, :scope_key, :user, :workspace, :session, :position, :same, :granularity, :kind, :text, :title,
+    :row, :id, :scope_key, :user, :workspace, :session, :position, :same, :granularity, :kind, :text, :title,
     :pattern, :speaker, :role, :turns, :related_turns, :quote, :event_time, :event_precision,
     :valid_from, :valid_until, :observed_at, :recorded_at, :zone, :entities, :persons, :locations, :topics,
     :keywords, :importance, :confidence, :reinforcement, :access_count, :status, :supersedes,
@@ -34,16 +34,23 @@ _LAST = 1 << 40
 """Position of an entry without a known source turn: after all that have one."""
 
 
-def insert(conn: sqlite3.Connection, entry: Entry, vector: Vector | None) -> StoredEntry:
-    """Adds an entry whose id is new. Its scope must carry the session.
+def insert(conn: sqlite3.Connection, given: Sequence[tuple[Entry, Vector | None]]) -> list[StoredEntry]:
+    """Adds entries whose ids are new, in order, with their vectors. Their scopes must carry the session.
 
-    A `vector` of None with `entry.embedder` of None means: not embedded yet.
+    A vector of None with `entry.embedder` of None means: not embedded yet.
     """
-    values = entry_columns(entry) | {"vector": to_blob(vector), "position": _position(conn, entry)}
-    row = conn.execute(_INSERT, values).lastrowid
-    assert row is not None  # noqa: S101 - sqlite3 sets it after every INSERT
-    _put_sources(conn, row, entry)
-    return StoredEntry(row, entry, vector)
+    after = conn.execute("SELECT coalesce(max(row), 0) FROM entries").fetchone()[0]
+    stored = [StoredEntry(row, *one) for row, one in enumerate(given, start=after + 1)]
+    positions = _positions(conn, [entry for entry, _ in given])
+    conn.executemany(
+        _INSERT,
+        (
+            entry_columns(entry) | {"row": row, "vector": to_blob(vector), "position": position}
+            for (row, entry, vector), position in zip(stored, positions, strict=True)
+        ),
+    )
+    _put_sources(conn, stored)
+    return stored
 
 
 def change(conn: sqlite3.Connection, stored: StoredEntry, **changes: Any) -> StoredEntry:
@@ -58,7 +65,7 @@ def change(conn: sqlite3.Connection, stored: StoredEntry, **changes: Any) -> Sto
     conn.execute(_UPDATE, entry_columns(entry) | {"row": stored.row})
     if entry.turns != stored.entry.turns:
         conn.execute("DELETE FROM sources WHERE row = ?", (stored.row,))
-        _put_sources(conn, stored.row, entry)
+        _put_sources(conn, [stored._replace(entry=entry)])
     return stored._replace(entry=entry)
 
 
@@ -75,17 +82,24 @@ def delete(conn: sqlite3.Connection, rows: Iterable[int]) -> None:
     conn.execute("DELETE FROM entries WHERE row IN (SELECT value FROM json_each(?))", (json_list(rows),))
 
 
-def _put_sources(conn: sqlite3.Connection, row: int, entry: Entry) -> None:
+def _put_sources(conn: sqlite3.Connection, stored: Iterable[StoredEntry]) -> None:
     conn.executemany(
         "INSERT OR IGNORE INTO sources (scope_key, turn, row) VALUES (?, ?, ?)",
-        [(entry.scope.key, turn, row) for turn in entry.turns],
+        [(one.entry.scope.key, turn, one.row) for one in stored for turn in one.entry.turns],
     )
 
 
-def _position(conn: sqlite3.Connection, entry: Entry) -> int:
-    if not entry.turns:
-        return _LAST
-    found = conn.execute(
-        "SELECT position FROM turns WHERE scope_key = ? AND id = ?", (entry.scope.key, entry.turns[0])
-    ).fetchone()
-    return int(found["position"]) if found else _LAST
+def _positions(conn: sqlite3.Connection, given: Sequence[Entry]) -> list[int]:
+    """The place of each one's first source turn."""
+    wanted: dict[str, set[str]] = {}
+    for entry in given:
+        wanted.setdefault(entry.scope.key, set()).update(entry.turns[:1])
+    found = {
+        (key, turn): position
+        for key, ids in wanted.items()
+        for turn, position in conn.execute(
+            "SELECT id, position FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
+            (key, json_list(ids)),
+        )
+    }
+    return [found.get((entry.scope.key, entry.turns[0]), _LAST) if entry.turns else _LAST for entry in given]

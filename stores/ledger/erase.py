@@ -3,7 +3,7 @@
 import sqlite3
 
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger import mentions, outbox, tombstones
+from memcycle.stores.ledger import changes, mentions, outbox, tombstones
 
 
 def erase_scope(conn: sqlite3.Connection, scope: Scope) -> list[int]:
@@ -23,4 +23,5 @@ def erase_scope(conn: sqlite3.Connection, scope: Scope) -> list[int]:
     mentions.clear(conn, scope)
     outbox.erase(conn, scope)
     tombstones.erase(conn, scope)
+    changes.erase(conn, scope)
     return rows

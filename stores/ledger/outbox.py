@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from memcycle.core.scope import Scope
+from memcycle.stores.ledger.columns import base_scope
 
 
 class Pending(NamedTuple):
@@ -38,16 +39,13 @@ def put_active(conn: sqlite3.Connection, scope: Scope) -> None:
 
 def head(conn: sqlite3.Connection, size: int) -> list[Pending]:
     """The oldest rows."""
-    found = conn.execute("SELECT * FROM outbox ORDER BY seq LIMIT ?", (size,))
-    return [
-        Pending(row["seq"], Scope(user=row["user"], workspace=row["workspace"]), row["entry"])
-        for row in found
-    ]
+    found = conn.execute("SELECT seq, user, workspace, entry FROM outbox ORDER BY seq LIMIT ?", (size,))
+    return [Pending(seq, base_scope(user, workspace), entry) for seq, user, workspace, entry in found]
 
 
-def done(conn: sqlite3.Connection, up_to: int) -> None:
-    """Removes rows up to a sequence number."""
-    conn.execute("DELETE FROM outbox WHERE seq <= ?", (up_to,))
+def done(conn: sqlite3.Connection, worked: Iterable[Pending]) -> None:
+    """Removes rows."""
+    conn.executemany("DELETE FROM outbox WHERE seq = ?", [(one.seq,) for one in worked])
 
 
 def erase(conn: sqlite3.Connection, scope: Scope) -> None:

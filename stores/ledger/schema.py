@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memcycle.core.errors import StoreError
-from memcycle.stores import lexical
-from memcycle.stores.ledger import mentions
+from memcycle.stores.ledger import changes, item_vectors, items, mentions
+from memcycle.stores.search import lexical
 
 APPLICATION_ID = 0x6D656D63
 """Marks the file as a memcycle ledger ("memc"), so that another program's database is never migrated."""
@@ -133,7 +133,35 @@ CREATE INDEX probes_order ON probes (scope_key, session, part, n);
 CREATE INDEX events_undoes ON events (scope_key, undoes) WHERE undoes IS NOT NULL;
 """
 
-MIGRATIONS: tuple[str, ...] = (_TABLES + lexical.SCHEMA, _EXAMINATION + mentions.SCHEMA)
+# A forgotten session's number is never given again: one begun anew under its name is another session.
+_NUMBERED = """
+CREATE TABLE sessions_numbered (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    scope_key TEXT NOT NULL, user TEXT NOT NULL, workspace TEXT NOT NULL, session TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('open', 'verifying', 'committed', 'committed_unverified')),
+    part INTEGER NOT NULL DEFAULT 1, reason TEXT NOT NULL DEFAULT '', reports TEXT NOT NULL DEFAULT '{}',
+    last_position INTEGER NOT NULL DEFAULT 0,
+    closed_position INTEGER NOT NULL DEFAULT 0,
+    committed_position INTEGER NOT NULL DEFAULT 0,
+    touched_at TEXT NOT NULL,
+    UNIQUE (scope_key, session)
+);
+INSERT INTO sessions_numbered (
+    seq, scope_key, user, workspace, session, status, part, reason, reports, last_position, closed_position,
+    committed_position, touched_at
+) SELECT seq, scope_key, user, workspace, session, status, part, reason, reports, last_position,
+    closed_position, committed_position, touched_at FROM sessions;
+DROP TABLE sessions;
+ALTER TABLE sessions_numbered RENAME TO sessions;
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    _TABLES + lexical.SCHEMA,
+    _EXAMINATION + mentions.SCHEMA,
+    changes.SCHEMA + lexical.TRAITS,
+    items.SCHEMA + item_vectors.SCHEMA,
+    _NUMBERED,
+)
 """Step n brings a ledger from version n to n + 1. Never change one that was released; append."""
 
 VERSION = len(MIGRATIONS)

@@ -44,6 +44,11 @@ def has_text(conn: sqlite3.Connection, scope: Scope, text: str) -> bool:
     return _has(conn, _text_hash(scope, text))
 
 
+def any_there(conn: sqlite3.Connection) -> bool:
+    """Whether anything was forgotten in this home: where not, many texts need not be looked up one by one."""
+    return conn.execute("SELECT 1 FROM tombstones LIMIT 1").fetchone() is not None
+
+
 def erase(conn: sqlite3.Connection, scope: Scope) -> None:
     """Removes the tombstones of a base scope."""
     conn.execute("DELETE FROM tombstones WHERE owner = ?", (digest(scope.key),))

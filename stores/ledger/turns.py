@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
@@ -109,6 +109,30 @@ def of_session(
         (scope.key, session, after, before, before, -1 if last is None else last),
     )
     return [_turn(row) for row in found][::-1]
+
+
+class Said(NamedTuple):
+    """Who said what, of a turn that another one follows."""
+
+    speaker: str
+    text: str
+
+
+def before(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str], size: int) -> dict[str, list[Said]]:
+    """For each of the turns the last ones before it in its session, in order; unknown ids are left out."""
+    found = conn.execute(
+        "SELECT t.id, b.speaker, b.text FROM turns t LEFT JOIN turns b ON b.row IN ("
+        " SELECT row FROM turns e WHERE e.scope_key = t.scope_key AND e.session = t.session"
+        " AND e.position < t.position ORDER BY e.position DESC LIMIT ?)"
+        " WHERE t.scope_key = ? AND t.id IN (SELECT value FROM json_each(?)) ORDER BY b.position",
+        (size, scope.key, json_list(ids)),
+    )
+    said: dict[str, list[Said]] = {}
+    for turn, speaker, text in found:
+        earlier = said.setdefault(turn, [])
+        if speaker is not None:
+            earlier.append(Said(speaker, text))
+    return said
 
 
 def staged(conn: sqlite3.Connection, scope: Scope, session: str, *, until: int) -> list[Turn]:

@@ -4,7 +4,7 @@ import pytest
 
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta, Weights
-from memcycle.stores import search
+from memcycle.stores.search import search
 from tests.cases.adapter import FE, facts
 
 METADATA = {"topic": None, "tags": ["home", "pets"], "origin": {"app": "x"}, "score": 0.5, "ok": True}
@@ -33,7 +33,7 @@ def test_a16_metadata_comes_back_in_its_shape(product, changed):
 
 Q, A, B, C = "quokka", "alpine", "bramble", "cinder"
 UNIT = {Q: [1, 0], A: [0.99, 0.141], B: [0.7, 0.714], C: [0.2, 0.98]}
-DENSE = Theta(weights=Weights(bm25=0, window=0, dense=1, dense_nameless=0, speaker=0))
+DENSE = Theta(weights=Weights.only(dense=1))
 
 
 @pytest.mark.parametrize("through_chroma", [False, True])

@@ -49,6 +49,13 @@ def test_numbers_are_names_and_naive_times_take_the_zone():
     assert session.turns[0].time == datetime(2024, 5, 8, 4, 56, tzinfo=UTC)
 
 
+def test_the_caption_of_an_image_stands_in_the_text():
+    read = read_jsonl(
+        lines({**GOOD, "caption": "a kite"}, {**GOOD, "text": "", "caption": "two\nbees"}), zone=UTC
+    )
+    assert [turn.text for turn in read.turns] == ["Hello. [image: a kite]", "[image: two bees]"]
+
+
 def test_blank_lines_and_line_separators_inside_text():
     read = read_jsonl(
         "\n" + json.dumps({**GOOD, "text": "a\u2028b"}, ensure_ascii=False) + "\r\n\n", zone=UTC
@@ -69,6 +76,7 @@ def test_blank_lines_and_line_separators_inside_text():
         (lines({**GOOD, "time": "yesterday"}), ["record 1", "D1:1", "'time'", "ISO 8601"]),
         (lines({**GOOD, "role": "boss"}), ["record 1", "'role'", "boss"]),
         (lines({**GOOD, "text": 7}), ["record 1", "'text'", "int"]),
+        (lines({**GOOD, "caption": 7}), ["record 1", "'caption'", "int"]),
         (lines({**GOOD, "speaker": " "}), ["record 1", "'speaker'"]),
         (lines({**GOOD, "session": {}}), ["record 1", "'session'", "dict"]),
         (lines({**GOOD, "session": "x" * 600}), ["record 1", "'session'", "512"]),

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from memcycle.core.settings import Settings
 from memcycle.evals.cited import cited_turns, evaluate, summary
-from memcycle.evals.locomo import read_locomo
+from memcycle.evals.datasets.locomo import read_locomo
 from memcycle.memory import Memory
 from memcycle.results import Evidence
 from tests.fakes import FakeEmbeddings

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from memcycle.core.conversation import Conversation, Session
 from memcycle.core.turn import Turn
+from memcycle.evals.dataset import Sample
 from memcycle.evals.endings import Ending, ending, main, medians, slopes, united
-from memcycle.evals.locomo import Sample
 from memcycle.evals.speed import Step
 
 NOON = datetime(2023, 6, 8, 12, tzinfo=UTC)
@@ -32,7 +32,7 @@ def sample(name, sessions):
         )
         for n in range(1, sessions + 1)
     )
-    return Sample(name, Conversation(name, made), (), {})
+    return Sample(name, Conversation(name, made), ())
 
 
 def test_sessions_of_several_conversations_take_turns_under_names_of_their_own():

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from memcycle.core.errors import BadInput
-from memcycle.evals.locomo import REPORTING, TUNING, load_locomo, mend_evidence, read_locomo
+from memcycle.evals.dataset import GivenFact
+from memcycle.evals.datasets.locomo import REPORTING, TUNING, load_locomo, mend_evidence, read_locomo
 
+OWN = Path(__file__).parent / "data" / "locomo.json"
 DATA = Path(os.environ.get("MEMCYCLE_LOCOMO", "locomo10.json"))
 
 
@@ -47,7 +49,23 @@ def test_turns_sessions_and_questions():
     assert first.time == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
     what, who = read.questions
     assert (what.answer, what.evidence, what.dropped) == ("2022", ("D2:1", "D10:1"), ("D2:9",))
-    assert (who.answer, who.adversarial_answer, who.category) == (None, "Ann", 5)
+    assert (what.id, what.category, what.adversarial) == ("1", "temporal", False)
+    assert (who.id, who.answer, who.bait, who.category, who.adversarial) == (
+        "2", None, "Ann", "adversarial", True,
+    )  # fmt: skip
+
+
+def test_observations_are_facts_of_the_turns_they_name():
+    [read] = load_locomo(OWN, zone=UTC)
+    assert read.facts == (
+        GivenFact("Ann keeps bees on the roof.", ("D1:1",), "Ann", "1"),
+        GivenFact(
+            "Ann paints and plays the cello, and likes the kite that Bo built.", ("D1:2", "D1:3"), "Ann", "1"
+        ),
+        GivenFact("Bo built a wooden kite.", ("D1:2",), "Bo", "1"),
+        GivenFact("Bo works with wood.", (), "Bo", "1", dropped=("D1:9",)),
+        GivenFact("The kite won second prize in Linz.", ("D2:1", "D1:2"), "Bo", "2"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +93,17 @@ def test_evidence_is_mended(given, kept, dropped):
         ([sample(qa={})], []),
         ([sample(qa=["x"])], ["made-up", "question 1"]),
         ([sample(qa=[{"question": "a", "category": 9}])], ["question 1", "'category'"]),
+        ([sample(qa=[{"question": "a", "category": [1]}])], ["question 1", "'category'"]),
         ([sample(conversation={"session_1": []})], ["session_1_date_time"]),
+        ([sample(observation=[])], []),
+        ([sample(observation=["x"])], ["made-up", "'observation'"]),
+        ([sample(observation={"first": {}})], ["made-up, first", "session_1_observation"]),
+        ([sample(observation={"session_2_observation": []})], ["session_2_observation", "not an object"]),
+        ([sample(observation={"session_2_observation": {"Ann": "x"}})], ["session_2_observation, Ann"]),
+        (
+            [sample(observation={"session_2_observation": {"Ann": [["only text"]]}})],
+            ["session_2_observation, Ann, observation 1"],
+        ),
         (
             [sample(conversation={"session_1_date_time": "soon", "session_1": []})],
             ["session_1_date_time", "soon"],
@@ -95,7 +123,8 @@ def test_evidence_is_mended(given, kept, dropped):
 )
 def test_other_shapes_are_named(data, words):
     if not words:
-        assert read_locomo(data, zone=UTC)[0].questions == ()
+        [read] = read_locomo(data, zone=UTC)
+        assert read.questions == () or read.facts == ()
         return
     with pytest.raises(BadInput) as caught:
         read_locomo(data, zone=UTC)
@@ -111,7 +140,14 @@ def test_a_single_sample_may_stand_alone(tmp_path):
 def test_not_json(tmp_path):
     path = tmp_path / "no.json"
     path.write_text("{")
-    with pytest.raises(BadInput, match="not JSON"):
+    with pytest.raises(BadInput, match=r"no\.json is not JSON"):
+        load_locomo(path, zone=UTC)
+
+
+def test_another_shape_is_named_with_its_file(tmp_path):
+    path = tmp_path / "odd.json"
+    path.write_text('[{"conversation": {}, "sample_id": "here", "qa": [7]}]')
+    with pytest.raises(BadInput, match=r"odd\.json: sample here, question 1"):
         load_locomo(path, zone=UTC)
 
 
@@ -124,3 +160,7 @@ def test_the_data_set():
     questions = [question for s in samples for question in s.questions]
     assert [dropped for question in questions for dropped in question.dropped] == ["D10:19", "D", "D4:36"]
     assert sum(not question.evidence for question in questions) == 4
+    facts = [fact for s in samples if s.id in TUNING for fact in s.facts]
+    assert len(facts) == 1210
+    assert sum(not fact.turns for fact in facts) == 0
+    assert sum(len(fact.turns) > 1 for fact in facts) == 3

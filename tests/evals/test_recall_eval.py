@@ -3,10 +3,10 @@ import json
 import pytest
 
 from memcycle.evals import recall
-from memcycle.evals.recall import Record, reciprocal_rank, summary
+from memcycle.evals.recall import Record, summary
 
 
-def record(setup="fused", split="tuning", category=1, share=1.0, milliseconds=2.0):
+def record(setup="linear", split="tuning", category="multi-hop", share=1.0, milliseconds=2.0):
     return Record(setup, "made-up", split, category, "?", share, milliseconds)
 
 
@@ -46,23 +46,23 @@ def data(tmp_path):
 def test_a_run_reports_each_question_in_each_setup(data, capsys):
     assert recall.main(["--data", str(data), "--k", "1", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    fused = [one for one in answer["records"] if one["setup"] == "fused"]
+    fused = [one for one in answer["records"] if one["setup"] == "linear"]
     assert [(one["category"], one["recall"], one["split"]) for one in fused] == [
-        (4, 1.0, "reporting"),
-        (1, 1.0, "reporting"),
+        ("single-hop", 1.0, "reporting"),
+        ("multi-hop", 1.0, "reporting"),
     ]
     assert set(answer["summary"]) == {
-        "fused", "bm25", "window", "dense", "dense_nameless", "rrf bm25 + dense",
+        "linear", "weighted sum", "bm25", "window", "dense", "dense_nameless", "context", "rrf bm25 + dense",
     }  # fmt: skip
-    assert answer["summary"]["fused"]["all"] == 1.0
-    assert answer["summary"]["fused"]["tuning"] is None
+    assert answer["summary"]["linear"]["all"] == 1.0
+    assert answer["summary"]["linear"]["tuning"] is None
     assert answer["k"] == 1
 
 
 def test_the_table_names_setups_and_the_split(data, capsys):
     assert recall.main(["--data", str(data), "--conversations", "made-up"]) == 0
     shown = capsys.readouterr().out
-    assert "fused" in shown
+    assert "linear" in shown
     assert "2 questions of made-up" in " ".join(shown.split())
 
 
@@ -72,13 +72,10 @@ def test_an_unknown_conversation_is_named(data, capsys):
 
 
 def test_means_by_split_and_category():
-    values = summary([record(share=1.0), record(share=0.5, category=2), record(share=0.0, split="reporting")])
-    assert values["fused"]["all"] == pytest.approx(0.5)
-    assert values["fused"]["tuning"] == pytest.approx(0.75)
-    assert values["fused"]["temporal"] == pytest.approx(0.5)
-    assert values["fused"]["open-domain"] is None
-
-
-def test_reciprocal_rank_prefers_what_several_lists_hold():
-    assert reciprocal_rank([["a", "b"], ["b", "c"]]) == ["b", "a", "c"]
-    assert reciprocal_rank([["b"], ["a"]]) == ["a", "b"]
+    values = summary(
+        [record(share=1.0), record(share=0.5, category="temporal"), record(share=0.0, split="reporting")]
+    )
+    assert values["linear"]["all"] == pytest.approx(0.5)
+    assert values["linear"]["tuning"] == pytest.approx(0.75)
+    assert values["linear"]["temporal"] == pytest.approx(0.5)
+    assert values["linear"]["open-domain"] is None

@@ -27,7 +27,18 @@ INGESTED = [
     "usage",
     "seconds",
 ]
-ASKED = ["question", "answer", "answerable", "confidence", "mode", "evidence", "rounds", "usage"]
+ASKED = [
+    "question",
+    "answer",
+    "answerable",
+    "confidence",
+    "mode",
+    "evidence",
+    "tokens",
+    "tokens_exact",
+    "rounds",
+    "usage",
+]
 COMMANDS = [
     "demo",
     "ingest",
@@ -123,6 +134,16 @@ def test_locomo_files_are_told_apart(cli, tmp_path):
     assert cli.json("ingest", str(path), "--user", "ann", "--conversation", "b")["turns"] == 1
     assert "a, b" in cli.fails("ingest", str(path), "--user", "ann", code=2)
     assert "'c'" in cli.fails("ingest", str(path), "--user", "ann", "--conversation", "c", code=2)
+
+
+def test_conversations_of_ones_own_data_set_are_told_apart(cli, tmp_path):
+    turn = {"session": "1", "speaker": "Ann", "role": "human", "text": "Hi.", "time": "2024-04-01T10:00:00Z"}
+    path = tmp_path / "own.jsonl"
+    path.write_text(
+        "".join(json.dumps({"id": n, "turns": [turn] * n, "questions": []}) + "\n" for n in (1, 2))
+    )
+    assert cli.json("ingest", str(path), "--user", "ann", "--conversation", "2")["turns"] == 2
+    assert "1, 2" in cli.fails("ingest", str(path), "--user", "ann", code=2)
 
 
 def test_evidence_only(cli, small):

@@ -52,7 +52,7 @@ def told_probes(scope, fact) -> list[Probe]:
     return [
         Probe(
             **{"kind": "single-hop", **fate},
-            id=probe_id(scope, 1, n),
+            id=probe_id(scope, 1, 1, n),
             session="1",
             part=1,
             n=n,

@@ -107,7 +107,7 @@ def test_a_united_fact_leaves_its_turns_up(told, cycle):
 
 def test_a_withdrawn_repair_leaves_its_turn_up(told, cycle):
     entry = put(told, LONG, "Ds1:1", actor="constructor")
-    told.retract(ANA, [entry], actor="constructor", why="")
+    told.retract(ANA, [(entry, "")], actor="constructor")
     assert outdated(cycle) == []
 
 

@@ -8,36 +8,39 @@ from memcycle.graph import routes
 CONFLICT = {"memory": "a", "turn": "D1:1", "other": None, "why": ""}
 
 
-def verdict(relevant: int = 3, conflicts: int = 0, sufficient: bool = True, judged: bool = True) -> dict:
+def verdict(
+    relevant: int = 3, shown: int = 3, conflicts: int = 0, sufficient: bool = True, judged: bool = True
+) -> dict:
     return {
         "relevant": [str(n) for n in range(relevant)],
         "conflicts": [CONFLICT] * conflicts,
         "sufficient": sufficient,
         "missing": "",
+        "shown": shown,
         "judged": judged,
     }
 
 
 JUDGE = [
-    # verdict, candidates, round, switches, retries, action
-    (verdict(), 3, 0, {}, 2, "Pass"),
-    (verdict(conflicts=1), 3, 0, {}, 2, "Refresh"),
-    (verdict(conflicts=1, sufficient=False), 3, 0, {}, 2, "Refresh"),
-    (verdict(conflicts=1), 3, 0, {"refresher": False}, 2, "Pass"),
-    (verdict(sufficient=False), 3, 0, {}, 2, "Retry"),
-    (verdict(sufficient=False), 3, 1, {}, 2, "Retry"),
-    (verdict(sufficient=False), 3, 2, {}, 2, "Pass"),
-    (verdict(sufficient=False), 3, 0, {}, 0, "Pass"),
-    (verdict(sufficient=False), 3, 0, {"iterative": False}, 2, "Pass"),
-    (verdict(relevant=1), 20, 0, {}, 2, "Retry"),
-    (verdict(relevant=4), 20, 0, {}, 2, "Pass"),
-    (verdict(relevant=0, sufficient=False, judged=False), 20, 0, {}, 2, "Pass"),
+    # verdict, round, switches, retries, action
+    (verdict(), 0, {}, 2, "Pass"),
+    (verdict(conflicts=1), 0, {}, 2, "Refresh"),
+    (verdict(conflicts=1, sufficient=False), 0, {}, 2, "Refresh"),
+    (verdict(conflicts=1), 0, {"refresher": False}, 2, "Pass"),
+    (verdict(sufficient=False), 0, {}, 2, "Retry"),
+    (verdict(sufficient=False), 1, {}, 2, "Retry"),
+    (verdict(sufficient=False), 2, {}, 2, "Pass"),
+    (verdict(sufficient=False), 0, {}, 0, "Pass"),
+    (verdict(sufficient=False), 0, {"iterative": False}, 2, "Pass"),
+    (verdict(relevant=1, shown=20), 0, {}, 2, "Retry"),
+    (verdict(relevant=4, shown=20), 0, {}, 2, "Pass"),
+    (verdict(relevant=0, sufficient=False, shown=20, judged=False), 0, {}, 2, "Pass"),
 ]
 
 
-@pytest.mark.parametrize(("said", "candidates", "round_", "switches", "retries", "action"), JUDGE)
-def test_judge_action(said, candidates, round_, switches, retries, action):
-    state = {"verdict": said, "candidates": [{}] * candidates, "round": round_}
+@pytest.mark.parametrize(("said", "round_", "switches", "retries", "action"), JUDGE)
+def test_judge_action(said, round_, switches, retries, action):
+    state = {"verdict": said, "round": round_}
     assert routes.judge_action(state, Theta(density=0.2), Switches(**switches), retries) == action
 
 

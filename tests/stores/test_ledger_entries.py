@@ -59,7 +59,7 @@ def ledger(tmp_path):
 
 def put(ledger, *made, vector=None):
     with ledger.write() as conn:
-        return [entry_writes.insert(conn, entry, vector) for entry in made]
+        return entry_writes.insert(conn, [(entry, vector) for entry in made])
 
 
 def test_every_field_comes_back(ledger):
@@ -82,7 +82,7 @@ def test_any_text_is_only_text(ledger, text, metadata):
     turn = text.replace("\0", "")
     entry = fact(text, turn, metadata=metadata, speaker=text, quote=text)
     with ledger.write() as conn:
-        stored = entry_writes.insert(conn, entry, None)
+        [stored] = entry_writes.insert(conn, [(entry, None)])
         assert entries.one(conn, ANN, entry.id).entry == entry
         assert [one.entry.id for one in entries.by_turns(conn, ANN, [turn])] == [entry.id]
         entry_writes.delete(conn, [stored.row])

@@ -86,6 +86,7 @@ def test_sessions_keep_what_they_were(home):
 def test_all_else_stays_as_it_was(home):
     kept = [table for table in TABLES if table != "sessions"]
     before = {table: query(home, f"SELECT * FROM {table}") for table in kept}
+    before["lexical_words"] = [(*row, None) for row in before["lexical_words"]]  # traits, not known yet
     with open_bank(home) as bank:
         report = bank.check()
     assert (report["integrity"], report["lexical_drift"], report["outbox"]) == ("ok", 0, 0)
@@ -98,7 +99,7 @@ def test_sessions_are_ended_and_reopened_after_it(home):
     with open_bank(home) as bank:
         assert bank.commit_session(ANN) == 0
         part = bank.begin_verification(TWO)
-        assert part == (1, 2)
+        assert part[:2] == (1, 2)
         assert bank.commit_session(TWO, until=part.until, unverified="why") == 2
         bank.stage_turns(ANN, [said(3, "line 3")])
         assert [(one.status, one.part) for one in bank.sessions(ANN.base)] == [

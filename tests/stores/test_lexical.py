@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memcycle.core.language.tokens import stems, tokenize
-from memcycle.stores import lexical
-from memcycle.stores.lexical import LexicalRow
+from memcycle.stores.search import lexical
+from memcycle.stores.search.lexical import LexicalRow
 
 MAY_7 = datetime(2023, 5, 7, 13, 56, tzinfo=UTC)
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
@@ -24,7 +24,7 @@ def conn():
 
 def connect() -> sqlite3.Connection:
     conn = sqlite3.connect(":memory:")
-    conn.executescript(lexical.SCHEMA)
+    conn.executescript(lexical.SCHEMA + lexical.TRAITS)
     return conn
 
 
@@ -33,9 +33,10 @@ def row(number, text, *, scope="mine", granularity="raw", **fields):
 
 
 def found(conn, query, *, scope="mine", granularity="raw", extra=()):
-    """Dated and window score by row."""
+    """Dated and window score by row. Facts are not known to the index: their view is the window's."""
     [scores] = lexical.score(conn, scope, granularity, [stems(query)], extra)
-    return {int(r): tuple(v) for r, v in zip(scores.rows, scores.views.tolist(), strict=True)}
+    assert scores.views[:, 2].tolist() == scores.views[:, 1].tolist()
+    return {int(r): tuple(v[:2]) for r, v in zip(scores.rows, scores.views.tolist(), strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -208,7 +209,7 @@ def test_scrub_and_vacuum_leave_no_removed_word_in_the_file(tmp_path):
     path = tmp_path / "lexical.sqlite3"
     conn = sqlite3.connect(path)
     conn.execute("PRAGMA secure_delete = ON")
-    conn.executescript(lexical.SCHEMA)
+    conn.executescript(lexical.SCHEMA + lexical.TRAITS)
     lexical.put(conn, [row(1, "zyxsecret words"), row(2, "plain words")])
     conn.commit()
     assert b"zyxsecret" in path.read_bytes()

@@ -5,7 +5,8 @@ one user about another's texts (design section 4). So every row carries one hash
 MATCH requires, and document frequencies, counts and lengths come from rows of that scope and granularity.
 
 The rows are rebuildable from the ledger. They hold the active entries; an open session's staged entries
-are handed to `score` and take part in the same statistics.
+are handed to `score` and take part in the same statistics. A search of a scope that is kept in memory reads
+only the words from here, once (see `memcycle.stores.search.views`).
 """
 
 import sqlite3
@@ -21,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from memcycle.core.entry import Granularity
-from memcycle.core.language.tokens import stems
-from memcycle.stores import bm25
-from memcycle.stores.bm25 import Documents, Ints, Scores, Stats
+from memcycle.core.language.irregular import base_stems, based
+from memcycle.stores.search import bm25, traits
+from memcycle.stores.search.bm25 import COUNTED, Documents, Ints, Scores, Stats
 
 # `lexical` finds rows: one term a token, since we split text ourselves and FTS5 only at spaces (punctuation
 # that our tokens may hold is made a token character). `lexical_words` has what scoring needs: reading words
@@ -38,6 +39,10 @@ CREATE TABLE lexical_words (
 );
 CREATE INDEX lexical_words_scope ON lexical_words (scope, speaker, own, dated, before);
 """
+
+TRAITS = "ALTER TABLE lexical_words ADD COLUMN traits INTEGER;\n"
+"""What ranking knows of a text besides its words, see `memcycle.stores.search.traits`. NULL in a row that was
+written before there was such a column; its words are not brought to their base forms either."""
 
 _FIND = """
 SELECT w.row, w.own, w.dated, w.before, w.words
@@ -60,6 +65,7 @@ class LexicalRow:
         scope_key: `Scope.key` of its base scope.
         time: When it was said or happened, in the zone its date shall be read in.
         before: Texts of the two turns before it in its session, raw entries only.
+        people: Whom it may address or be about: who spoke in those turns, or the persons of a fact.
     """
 
     row: int
@@ -69,6 +75,15 @@ class LexicalRow:
     speaker: str | None = None
     time: datetime | None = None
     before: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
+
+
+class Held(NamedTuple):
+    """A row as it is kept: how many words each field has, the words as numbers, and the traits."""
+
+    fields: tuple[int, int, int]
+    words: Ints
+    traits: int
 
 
 class _Stems(NamedTuple):
@@ -79,22 +94,21 @@ class _Stems(NamedTuple):
     before: list[str]
 
 
-@lru_cache(maxsize=1024)
 def _stems(row: LexicalRow) -> _Stems:
-    """Cached: the staged rows of an open session are scored in every search of it."""
     return _Stems(
-        own=stems(row.text),
-        dated=stems(row.speaker or "") + _date_stems(row.time),
-        before=[stem for text in row.before for stem in stems(text)],
+        own=list(base_stems(row.text)),
+        dated=[*base_stems(row.speaker or ""), *_date_stems(row.time)],
+        before=[stem for text in row.before for stem in base_stems(text)],
     )
 
 
-def _date_stems(time: datetime | None) -> list[str]:
+def _date_stems(time: datetime | None) -> tuple[str, ...]:
     if time is None:
-        return []
-    return stems(f"{_DAYS[time.weekday()]} {time.day} {_MONTHS[time.month - 1]} {time.year}")
+        return ()
+    return base_stems(f"{_DAYS[time.weekday()]} {time.day} {_MONTHS[time.month - 1]} {time.year}")
 
 
+@lru_cache(maxsize=4096)
 def _scope_token(scope_key: str, granularity: Granularity) -> str:
     digest = blake2b(f"{granularity}\0{scope_key}".encode(errors="surrogatepass"), digest_size=16)
     return "s" + digest.hexdigest()
@@ -106,24 +120,49 @@ def _number(stem: str) -> int:
     return int.from_bytes(blake2b(stem.encode(), digest_size=8).digest(), "little", signed=True)
 
 
-def _numbers(stems_of_text: Iterable[str]) -> Ints:
-    return np.array([_number(stem) for stem in stems_of_text], dtype=_STORED)
+def numbers(stems_of_text: Iterable[str]) -> Ints:
+    """Stems as the numbers that rows keep, irregular forms brought to their base ("went" and "go" meet)."""
+    return np.array([_number(stem) for stem in based(stems_of_text)], dtype=_STORED)
+
+
+def held(row: LexicalRow) -> Held:
+    """What is kept of a row."""
+    return _taken_apart(row)[1]
+
+
+@lru_cache(maxsize=1024)
+def _taken_apart(row: LexicalRow) -> tuple[_Stems, Held]:
+    """Cached: an open session's entries are in no index, and read by every search until they are."""
+    fields = _stems(row)
+    counts = len(fields.own), len(fields.dated), len(fields.before)
+    kept = traits.of(row.text, row.time, (row.speaker, *row.people))
+    return fields, Held(counts, numbers(chain(*fields)), kept)
+
+
+def stored(row: sqlite3.Row) -> Held:
+    """The same of a row of `lexical_words` with its traits."""
+    return Held(
+        (row["own"], row["dated"], row["before"]),
+        np.frombuffer(row["words"], dtype=_STORED),
+        row["traits"],
+    )
 
 
 def put(conn: sqlite3.Connection, rows: Sequence[LexicalRow]) -> None:
     """Adds rows, or replaces those already there. Part of the caller's transaction."""
     remove(conn, [row.row for row in rows])
+    texts, words = [], []
     for row in rows:
-        fields, scope = _stems(row), _scope_token(row.scope_key, row.granularity)
-        conn.execute(
-            "INSERT INTO lexical (rowid, scope, own, dated, before) VALUES (?, ?, ?, ?, ?)",
-            (row.row, scope, *map(" ".join, fields)),
-        )
-        conn.execute(
-            "INSERT INTO lexical_words (row, scope, speaker, own, dated, before, words)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row.row, scope, row.speaker, *map(len, fields), _numbers(chain(*fields)).tobytes()),
-        )
+        scope = _scope_token(row.scope_key, row.granularity)
+        fields, kept = _taken_apart(row)
+        texts.append((row.row, scope, *map(" ".join, fields)))
+        words.append((row.row, scope, row.speaker, *kept.fields, kept.words.tobytes(), kept.traits))
+    conn.executemany("INSERT INTO lexical (rowid, scope, own, dated, before) VALUES (?, ?, ?, ?, ?)", texts)
+    conn.executemany(
+        "INSERT INTO lexical_words (row, scope, speaker, own, dated, before, words, traits)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        words,
+    )
 
 
 def remove(conn: sqlite3.Connection, row_ids: Iterable[int]) -> None:
@@ -161,10 +200,10 @@ def score(
     """
     scope = _scope_token(scope_key, granularity)
     staged = _staged(extra)
-    found = _found(conn, scope, sorted({stem for query in queries for stem in query}), staged.rows)
+    found = _found(conn, scope, sorted({stem for query in queries for stem in based(query)}), staged.rows)
     documents = Documents(*(np.concatenate(pair) for pair in zip(found, staged, strict=True)))
     stats = _stats(conn, scope).plus(staged)
-    return bm25.score(documents, stats, [_numbers(query) for query in queries])
+    return bm25.score(documents, stats, [numbers(query) for query in queries])
 
 
 def _found(conn: sqlite3.Connection, scope: str, terms: Sequence[str], without: Ints) -> Documents:
@@ -176,18 +215,23 @@ def _found(conn: sqlite3.Connection, scope: str, terms: Sequence[str], without: 
         rows = [tuple(row) for row in found if row[0] not in staged]
     return Documents(
         np.array([row[0] for row in rows], dtype=np.int64),
-        np.array([row[1:4] for row in rows], dtype=np.int64).reshape(-1, 3),
+        _fields(row[1:4] for row in rows),
         np.frombuffer(b"".join(row[4] for row in rows), dtype=_STORED),
     )
 
 
 def _staged(rows: Sequence[LexicalRow]) -> Documents:
-    fields = [_stems(row) for row in rows]
+    kept = [held(row) for row in rows]
     return Documents(
         np.array([row.row for row in rows], dtype=np.int64),
-        np.array([[len(field) for field in one] for one in fields], dtype=np.int64).reshape(-1, 3),
-        _numbers(chain.from_iterable(chain(*one) for one in fields)),
+        _fields(one.fields for one in kept),
+        np.concatenate([numbers(()), *(one.words for one in kept)]),
     )
+
+
+def _fields(counts: Iterable[Sequence[int]]) -> Ints:
+    """Counts by field; no words of facts: what rests on a document is not known here."""
+    return np.array([(*count, 0) for count in counts], dtype=np.int64).reshape(-1, len(COUNTED))
 
 
 def _match(scope: str, terms: Sequence[str]) -> str:
@@ -197,11 +241,11 @@ def _match(scope: str, terms: Sequence[str]) -> str:
 
 
 def _stats(conn: sqlite3.Connection, scope: str) -> Stats:
-    row = conn.execute(
+    docs, dated, windowed = conn.execute(
         "SELECT count(*), total(own + dated), total(own + before) FROM lexical_words WHERE scope = ?",
         (scope,),
     ).fetchone()
-    return Stats(*row)
+    return Stats(docs, np.array([dated, windowed, windowed]))
 
 
 def population(

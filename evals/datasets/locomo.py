@@ -1,82 +1,36 @@
-"""LoCoMo (Maharana et al., ACL 2024): its conversations as turns, and its questions.
+"""LoCoMo (Maharana et al., ACL 2024): its conversations as turns, its questions, its observations as facts.
 
-Reads a file that the caller names; nothing of the data set is shipped. Its known dirt is mended here and
-nowhere else: malformed evidence ids are split and normalised, ids that no turn has are dropped and listed,
-answers become text, session dates without turns are ignored.
+The shape is that of `locomo10.json` in github.com/snap-research/locomo. The known dirt of the data is mended
+here and nowhere else: malformed evidence ids are split and normalised, ids that no turn has are dropped and
+listed, answers become text, session dates without turns are ignored.
 """
 
-import json
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
 from memcycle.core.conversation import Conversation, Session
 from memcycle.core.errors import BadInput
-from memcycle.core.jsonl import read_file
 from memcycle.core.messages import clean_text, image_note
 from memcycle.core.turn import Turn, turn_id
+from memcycle.evals.dataset import GivenFact, Question, Sample
+from memcycle.evals.datasets.reading import answer_text, errors_of, object_in, read_json, text_in
+from memcycle.evals.metrics import ADVERSARIAL, MULTI_HOP, OPEN_DOMAIN
 
-CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+CATEGORIES = {1: MULTI_HOP, 2: "temporal", 3: OPEN_DOMAIN, 4: "single-hop", 5: ADVERSARIAL}
+"""Names of the categories by their numbers in the data."""
+ANSWERABLE = tuple(name for name in CATEGORIES.values() if name != ADVERSARIAL)
 TUNING = ("conv-26", "conv-30", "conv-41", "conv-42", "conv-43")
 REPORTING = ("conv-44", "conv-47", "conv-48", "conv-49", "conv-50")
 
 
-@dataclass(frozen=True)
-class Question:
-    """One question with what it is scored against. No node may see any field but `question`.
-
-    Attributes:
-        answer: The gold answer as text; None for an adversarial question without one.
-        adversarial_answer: The wrong answer an adversarial question baits with.
-        category: 1 to 5, see `CATEGORIES`.
-        evidence: Ids of the gold turns, mended, each once, all of them turns of the sample.
-        dropped: What stood in the evidence and names no turn.
-    """
-
-    question: str
-    answer: str | None
-    adversarial_answer: str | None
-    category: int
-    evidence: tuple[str, ...]
-    dropped: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One conversation with its questions. `raw` is the sample as the file holds it."""
-
-    id: str
-    conversation: Conversation
-    questions: tuple[Question, ...]
-    raw: dict[str, Any]
-
-
 def load_locomo(path: Path, *, zone: tzinfo) -> list[Sample]:
-    """The samples of a LoCoMo file.
-
-    Raises:
-        BadInput: not readable, not JSON, or not of LoCoMo's shape; names the sample and the field.
-    """
-    text = read_file(path)
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path} is not JSON: {error}") from None
-    return read_locomo(data, zone=zone)
-
-
-def sample_named(samples: list[Sample], name: str) -> Sample:
-    """The sample with that id.
-
-    Raises:
-        BadInput: there is none; names those there are.
-    """
-    for sample in samples:
-        if sample.id == name:
-            return sample
-    raise BadInput(f"no conversation {name!r} in the data; there are {', '.join(one.id for one in samples)}")
+    """The samples of a LoCoMo file, see `memcycle.evals.dataset.Loader`."""
+    data = read_json(path)
+    with errors_of(path):
+        return read_locomo(data, zone=zone)
 
 
 def read_locomo(data: Any, *, zone: tzinfo) -> list[Sample]:
@@ -100,10 +54,8 @@ def _sample(number: int, sample: Any, zone: tzinfo) -> Sample:
     questions = sample.get("qa") or []
     if not isinstance(questions, list):
         raise BadInput(f"sample {name}: field 'qa' is {type(questions).__name__}, not a list")
-    read = tuple(
-        _question(f"sample {name}, question {n}", item, known) for n, item in enumerate(questions, start=1)
-    )
-    return Sample(name, conversation, read, sample)
+    read = tuple(_question(name, number, item, known) for number, item in enumerate(questions, start=1))
+    return Sample(name, conversation, read, tuple(_facts(name, sample.get("observation") or {}, known)))
 
 
 def _sessions(name: str, conversation: dict[str, Any], zone: tzinfo) -> tuple[Session, ...]:
@@ -151,24 +103,47 @@ def _turn(where: str, session: str, position: int, item: Any, time: datetime) ->
     )
 
 
-def _question(where: str, item: Any, known: set[str]) -> Question:
-    if not isinstance(item, dict) or not isinstance(item.get("question"), str):
-        raise BadInput(f"{where}: field 'question' is missing or not text")
-    if item.get("category") not in CATEGORIES:
+def _question(name: str, number: int, item: Any, known: set[str]) -> Question:
+    where = f"sample {name}, question {number}"
+    text = text_in(where, object_in(where, item), "question")
+    category = CATEGORIES.get(item.get("category")) if isinstance(item.get("category"), int) else None
+    if category is None:
         raise BadInput(f"{where}: field 'category' is {item.get('category')!r:.40}, not 1 to 5")
     evidence, dropped = mend_evidence(item.get("evidence") or [], known)
     return Question(
-        question=item["question"],
-        answer=_answer(item.get("answer")),
-        adversarial_answer=_answer(item.get("adversarial_answer")),
-        category=item["category"],
+        id=str(number),
+        question=text,
+        answer=answer_text(item.get("answer")),
         evidence=evidence,
+        category=category,
+        adversarial=category == ADVERSARIAL,
+        bait=answer_text(item.get("adversarial_answer")),
         dropped=dropped,
     )
 
 
-def _answer(value: Any) -> str | None:
-    return None if value is None else str(value)
+def _facts(name: str, observations: Any, known: set[str]) -> Iterator[GivenFact]:
+    """The observations: lists of a text and its turn id, or ids, by session and by speaker."""
+    for key, by_speaker in object_in(f"sample {name}: field 'observation'", observations).items():
+        where = f"sample {name}, {key}"
+        match = re.fullmatch(r"session_(\d+)_observation", key)
+        if not match:
+            raise BadInput(
+                f"{where}: such a field is called session_1_observation, with the session's number"
+            )
+        for speaker, items in object_in(where, by_speaker).items():
+            if not isinstance(items, list):
+                raise BadInput(f"{where}, {speaker}: {type(items).__name__} is not a list of observations")
+            for number, item in enumerate(items, start=1):
+                yield _fact(f"{where}, {speaker}, observation {number}", match[1], speaker, item, known)
+
+
+def _fact(where: str, session: str, speaker: str, item: Any, known: set[str]) -> GivenFact:
+    match item:
+        case [str() as words, ids] if clean_text(words):
+            turns, dropped = mend_evidence(ids if isinstance(ids, list) else [ids], known)
+            return GivenFact(clean_text(words), turns, clean_text(speaker) or None, session, dropped)
+    raise BadInput(f"{where} is not a text and its turn ids")
 
 
 def mend_evidence(values: list[Any], known: set[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

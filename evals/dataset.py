@@ -1,0 +1,132 @@
+"""One shape for every data set: conversations with their questions, and what these are scored against."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Protocol
+
+from memcycle.core.conversation import Conversation
+from memcycle.core.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question with what it is scored against. No node may see more of it than `question` and `asked_at`.
+
+    Attributes:
+        id: Unique in its sample.
+        answer: The gold answer as text; None where the data give none.
+        evidence: Ids of the gold turns, mended, each once, all of them turns of the sample.
+        category: Its name, `multi-hop` say; None where the data have no categories.
+        adversarial: Whether the right answer is that nothing of the kind was mentioned.
+        bait: The wrong answer that an adversarial question lures with.
+        asked_at: When it is asked, timezone-aware; None where the data do not say.
+        dropped: What stood in the evidence and names no turn.
+    """
+
+    id: str
+    question: str
+    answer: str | None
+    evidence: tuple[str, ...]
+    category: str | None
+    adversarial: bool = False
+    bait: str | None = None
+    asked_at: datetime | None = None
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GivenFact:
+    """A fact, made by a model, that the data set ships with its conversation.
+
+    Attributes:
+        turns: Ids of the turns it was made from, mended, all of them turns of the sample; () for none known.
+        speaker: Whom it is about.
+        session: Name of the session it was made from.
+        dropped: What stood for its turns and names none.
+    """
+
+    text: str
+    turns: tuple[str, ...]
+    speaker: str | None
+    session: str
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One conversation with its questions and the facts that the data set ships."""
+
+    id: str
+    conversation: Conversation
+    questions: tuple[Question, ...]
+    facts: tuple[GivenFact, ...] = ()
+
+
+class Loader(Protocol):
+    """Reads the samples of one data set's file.
+
+    Args:
+        path: The file, as it is published.
+        zone: Zone of times that name none.
+
+    Raises:
+        BadInput: the file cannot be read or is not of the data set's shape; names the file, the sample and
+            the field.
+    """
+
+    def __call__(self, path: Path, *, zone: tzinfo) -> list[Sample]: ...  # noqa: D102 - said above
+
+
+def sample_named(samples: Sequence[Sample], name: str) -> Sample:
+    """The sample with that id.
+
+    Raises:
+        BadInput: there is none; names those there are.
+    """
+    for sample in samples:
+        if sample.id == name:
+            return sample
+    raise BadInput(f"no conversation {name!r} in the data; {_those_there(samples)}")
+
+
+def chosen(samples: Sequence[Sample], spec: str | None) -> list[Sample]:
+    """The samples that a list such as `6-10`, `3`, `4-`, `conv-26,conv-30` or `1-2,conv-50` names.
+
+    Args:
+        samples: In the order of their places, counted from 1.
+        spec: Ids, places and ranges of places, divided by commas; an id wins over a place that is written
+            alike. None for all of them.
+
+    Returns:
+        The named ones, each once, in the order of the file.
+
+    Raises:
+        BadInput: a part names no sample; says what there is.
+    """
+    if spec is None:
+        return list(samples)
+    wanted = {place for part in spec.split(",") for place in _places(samples, part.strip())}
+    return [samples[place] for place in sorted(wanted)]
+
+
+def _places(samples: Sequence[Sample], part: str) -> list[int]:
+    named = [place for place, sample in enumerate(samples) if sample.id == part]
+    if named:
+        return named
+    match = re.fullmatch(r"([0-9]{1,9})(?:\s*(-)\s*([0-9]{1,9})?)?", part)
+    if match:
+        low = int(match[1])
+        high = int(match[3]) if match[3] else (len(samples) if match[2] else low)
+        if 1 <= low <= high <= len(samples):
+            return list(range(low - 1, high))
+    raise BadInput(f"no conversation {part!r} in the data; {_those_there(samples)}")
+
+
+def _those_there(samples: Sequence[Sample]) -> str:
+    shown = 20
+    names = [sample.id for sample in samples[:shown]]
+    more = f" and {len(samples) - shown} more" if len(samples) > shown else ""
+    return f"there are {len(samples)}: {', '.join(names)}{more}" if samples else "there is none"

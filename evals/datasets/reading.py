@@ -1,0 +1,81 @@
+"""What the readers of data sets share: JSON files, and errors that name where they are."""
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from memcycle.core.errors import BadInput
+from memcycle.core.jsonl import read_file
+
+
+def read_json(path: Path) -> Any:
+    """The parsed JSON of a file.
+
+    Raises:
+        BadInput: it cannot be read or is not JSON; names the file.
+    """
+    text = read_file(path)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path} is not JSON: {error}") from None
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """Names the file in front of the bad input that is found within."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+
+
+def object_in(where: str, value: Any) -> dict[str, Any]:
+    """The value, which must be a JSON object.
+
+    Raises:
+        BadInput: it is not.
+    """
+    if not isinstance(value, dict):
+        raise BadInput(f"{where} is {type(value).__name__}, not an object")
+    return value
+
+
+def text_in(where: str, item: dict[str, Any], key: str) -> str:
+    """The text of a field.
+
+    Raises:
+        BadInput: it is missing or not text.
+    """
+    if not isinstance(item.get(key), str):
+        raise BadInput(f"{where}: field {key!r} is missing or not text")
+    return str(item[key])
+
+
+def list_in(where: str, item: dict[str, Any], key: str) -> list[Any]:
+    """The list of a field.
+
+    Raises:
+        BadInput: it is missing or not a list.
+    """
+    if not isinstance(item.get(key), list):
+        raise BadInput(f"{where}: field {key!r} is missing or not a list")
+    return list(item[key])
+
+
+def answer_text(value: Any) -> str | None:
+    """An answer as text: numbers as they are written, lists divided by commas, None for none."""
+    if value is None:
+        return None
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """The name, with a number behind it where it is taken."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free

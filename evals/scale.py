@@ -1,0 +1,218 @@
+"""How memcycle does as a home grows: bulk import, search, memory, disk and opening, at any number of entries.
+
+The home is made up (see `memcycle.evals.synthetic`) and temporary. Most users have about as many entries as
+each other; the largest has a twentieth of all, at most 5,000. Their entries go in by `Bank.import_` within
+`Bank.bulk`, as exported records.
+
+Searches are those of `Bank.search` as it ships, the embedding of the query included: no question is asked
+twice, so none is in the embedder's cache. Those of a group (the smallest users, those around the median, the
+largest one) are asked in random order; each user's first one also reads the user's entries from the disk. The
+largest user's first search, and a search after a write, are told apart as well.
+"""
+
+import multiprocessing
+import random
+import resource
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from math import ceil
+from statistics import median
+from time import perf_counter
+from typing import Literal, NamedTuple
+
+from memcycle.core.errors import BadInput
+from memcycle.core.scope import Scope
+from memcycle.core.settings import Settings
+from memcycle.core.turn import Turn, turn_id
+from memcycle.evals.synthetic import START, Author
+from memcycle.stores.bank import Bank
+from memcycle.stores.request import Query, SearchRequest
+
+LARGEST_SHARE, LARGEST = 0.05, 5_000
+"""Of all entries, and at most."""
+USERS, SEARCHES, WRITES = 50, 4, 10
+"""Users of a group and searches of each; searches after a write."""
+MB = 1_000_000
+
+Group = Literal["small", "median", "largest"]
+Step = Literal["insert", "index", "search", "open"]
+Tell = Callable[[Step, int, int], None]
+"""Is told what is being done, how far it is, and how far it goes."""
+
+
+class Times(NamedTuple):
+    """Searches of one group, in milliseconds.
+
+    Attributes:
+        entries: Of each of its users, the median. searches: how many were measured.
+        first: The median of each user's first one.
+    """
+
+    entries: int
+    searches: int
+    p50: float
+    p95: float
+    first: float
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What was measured.
+
+    Attributes:
+        insert_s: Seconds until all is stored and found by searches. index_s: further ones until the vector
+            index, which only scopes of more than 10,000 entries are searched by, has all as well.
+        search: By group. after_write_ms: the largest user's search after a turn was written, the median.
+        rss_mb: Memory of the process at most. disk_mb: the home, closed.
+        open_s: A new process opens the home and searches it once; Python's own start is left out.
+    """
+
+    entries: int
+    users: int
+    embedder: str
+    insert_s: float
+    index_s: float
+    search: dict[Group, Times]
+    after_write_ms: float
+    rss_mb: float
+    disk_mb: float
+    open_s: float
+
+    def figures(self) -> dict[str, object]:
+        """The same as plain JSON data."""
+        middle, largest = self.search["median"], self.search["largest"]
+        return {
+            "entries": self.entries,
+            "users": self.users,
+            "embedder": self.embedder,
+            "insert_per_s": self.entries / self.insert_s,
+            "insert_and_index_per_s": self.entries / (self.insert_s + self.index_s),
+            "search_ms": {"p50": middle.p50, "p95": middle.p95, "largest_p50": largest.p50}
+            | {group: times._asdict() for group, times in self.search.items()}
+            | {"largest_after_write": self.after_write_ms},
+            "rss_mb": self.rss_mb,
+            "disk_mb": self.disk_mb,
+            "open_s": self.open_s,
+        }
+
+
+def sizes(entries: int, users: int, chance: random.Random) -> list[int]:
+    """How many entries each user has, the largest first: at least one each.
+
+    Raises:
+        BadInput: there are fewer entries than users.
+    """
+    if entries < users:
+        raise BadInput(f"{users} users need at least {users} entries, not {entries}")
+    largest = entries if users == 1 else min(int(LARGEST_SHARE * entries), LARGEST, entries - users + 1)
+    largest = max(largest, ceil(entries / users))
+    weights = [chance.uniform(0.5, 1.5) for _ in range(users - 1)]
+    spare, total, given, shared = entries - largest - (users - 1), sum(weights), 0, 0.0
+    others = []
+    for weight in weights:
+        shared += weight
+        upto = round(spare * shared / total)
+        others.append(1 + upto - given)
+        given = upto
+    return [largest, *sorted(others, reverse=True)]
+
+
+def measure(settings: Settings, entries: int, users: int, seed: int, tell: Tell) -> Scale:
+    """Fills `settings.home`, which must be empty, and measures it."""
+    chance = random.Random(seed)  # noqa: S311 - for made-up data
+    owned = {f"user-{n:06d}": size for n, size in enumerate(sizes(entries, users, chance), 1)}
+    asker = Author(f"{seed} asks")
+    with Bank.open(settings) as bank:
+        insert_s, index_s = _filled(bank, owned, seed, tell)
+        groups = _groups(list(owned))
+        search = {}
+        for done, (group, chosen) in enumerate(groups.items()):
+            tell("search", done, len(groups))
+            search[group] = _searched(bank, group, {user: owned[user] for user in chosen}, asker, chance)
+        after_write = _after_writes(bank, next(iter(owned)), asker)
+        embedder = bank.embedder_id
+    tell("open", 0, 1)
+    rss = _rss_mb()
+    disk = sum(path.stat().st_size for path in settings.home.rglob("*") if path.is_file()) / MB
+    middle = groups["median"][0]
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        open_s = process.submit(open_seconds, settings, middle, asker.question()).result()
+    return Scale(entries, users, embedder, insert_s, index_s, search, after_write, rss, disk, open_s)
+
+
+def open_seconds(settings: Settings, user: str, question: str) -> float:
+    """How long it takes to open a home and search it once."""
+    started = perf_counter()
+    with Bank.open(settings) as bank:
+        _search(bank, user, question)
+        return perf_counter() - started
+
+
+def _filled(bank: Bank, owned: dict[str, int], seed: int, tell: Tell) -> tuple[float, float]:
+    """Seconds of storing, and of bringing the index up to date."""
+    done, total, seconds = 0, sum(owned.values()), 0.0
+    with bank.bulk():
+        for user, size in owned.items():
+            tell("insert", done, total)
+            records = list(Author(f"{seed} {user}").memory(user, size))
+            started = perf_counter()
+            bank.import_(Scope(user=user), records)
+            seconds += perf_counter() - started
+            done += size
+        tell("index", 0, 1)
+        started = perf_counter()
+    return seconds, perf_counter() - started
+
+
+def _groups(users: Sequence[str]) -> dict[Group, Sequence[str]]:
+    """Users of each group, given the largest first."""
+    others = users[1:] or users
+    middle = max(0, (len(others) - USERS) // 2)
+    return {"small": others[-USERS:], "median": others[middle : middle + USERS], "largest": users[:1]}
+
+
+def _searched(bank: Bank, group: Group, owned: dict[str, int], asker: Author, chance: random.Random) -> Times:
+    asked = [user for user in owned for _ in range(USERS * SEARCHES if group == "largest" else SEARCHES)]
+    chance.shuffle(asked)
+    first: dict[str, float] = {}
+    every = []
+    for user in asked:
+        every.append(1000 * _search(bank, user, asker.question()))
+        first.setdefault(user, every[-1])
+    p95 = sorted(every)[ceil(0.95 * len(every)) - 1]
+    return Times(int(median(owned.values())), len(every), median(every), p95, median(first.values()))
+
+
+def _after_writes(bank: Bank, user: str, asker: Author) -> float:
+    """Milliseconds of a search after a turn was written."""
+    scope = Scope(user=user, session="now")
+    times = []
+    for place in range(1, WRITES + 1):
+        turn = Turn(
+            id=turn_id("now", place),
+            session="now",
+            position=place,
+            speaker="Ada",
+            text=asker.question(),
+            time=START,
+        )
+        bank.stage_turns(scope, [turn])
+        times.append(1000 * _search(bank, user, asker.question()))
+    return median(times)
+
+
+def _search(bank: Bank, user: str, question: str) -> float:
+    """Seconds of one search."""
+    request = SearchRequest(scope=Scope(user=user), queries=(Query(text=question),))
+    started = perf_counter()
+    bank.search(request)
+    return perf_counter() - started
+
+
+def _rss_mb() -> float:
+    """Memory of this process at most."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Bytes on macOS, KiB elsewhere.
+    return peak / MB if sys.platform == "darwin" else peak * 1024 / MB

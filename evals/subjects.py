@@ -1,0 +1,149 @@
+"""Storing a conversation, ready to be asked: turns alone, with the data set's facts, or as memcycle does it.
+
+Each conversation is stored in a home of its own. Storing again what is stored changes nothing, so that a run
+which was broken off is finished by the next.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from memcycle.core.clock import World
+from memcycle.core.edit import Edit
+from memcycle.core.entry import new_entry
+from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+from memcycle.core.usage import Usage
+from memcycle.evals.dataset import GivenFact, Sample
+from memcycle.evals.plan import NONE, OBSERVATIONS, Plan
+from memcycle.evals.record import StoredConversation
+from memcycle.ingest import ingest
+from memcycle.memory import Memory
+from memcycle.opening import roles_of
+from memcycle.stores.bank import Bank
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+Told = Callable[[int, int], None]
+"""Told how many turns of how many are stored."""
+
+
+def base_scope(sample: Sample) -> Scope:
+    """Whose memory a sample is."""
+    return Scope(user=sample.id)
+
+
+def open_memory(
+    plan: Plan,
+    sample: Sample,
+    home: Path,
+    model: str,
+    *,
+    base_url: str | None = None,
+    embeddings: "Embeddings | None" = None,
+) -> Memory:
+    """The memory of one conversation, with a clock that begins where the conversation ends.
+
+    So figures do not change with the day on which they are made: what is long ago is so by the
+    conversation's own time.
+
+    Raises:
+        ModelUnavailable, StoreError: as `Memory.open`.
+    """
+    return Memory(
+        plan.settings.model_copy(update={"home": home}),
+        roles_of(model, None, None, {"base_url": base_url}),
+        embeddings=embeddings,
+        user=sample.id,
+        world=World(now=_clock(sample.conversation.turns)),
+    )
+
+
+def _clock(turns: Sequence[Turn]) -> Callable[[], datetime]:
+    start, began = max(turn.time for turn in turns), perf_counter()
+    return lambda: start + timedelta(seconds=perf_counter() - began)
+
+
+class Stored(NamedTuple):
+    """What storing took: model calls and tokens by role, and given facts that the store refused."""
+
+    usage: Usage
+    refused: int = 0
+
+
+def store(memory: Memory, sample: Sample, facts: str, told: Told = lambda _done, _total: None) -> Stored:
+    """Stores a conversation and ends its sessions.
+
+    Args:
+        memory: Where to; its roles are those that read facts, where `facts` is not of the data set.
+        facts: `none`, `observations`, or who reads them, as in `Plan`.
+        told: Told of progress.
+    """
+    if facts in (NONE, OBSERVATIONS):
+        return Stored(
+            {}, _store_given(memory.bank, sample, sample.facts if facts == OBSERVATIONS else (), told)
+        )
+    done = ingest(
+        memory,
+        sample.conversation,
+        user=sample.id,
+        on_progress=lambda progress: told(progress.done, progress.total),
+    )
+    return Stored(done.usage)
+
+
+def _store_given(bank: Bank, sample: Sample, facts: Sequence[GivenFact], told: Told) -> int:
+    """Turns first, since a fact may rest on a turn of another session; then facts, session after session."""
+    scope, sessions, total = base_scope(sample), sample.conversation.sessions, len(sample.conversation.turns)
+    for session in sessions:
+        bank.stage_turns(scope.within(session.name), session.turns)
+    done = refused = 0
+    for session in sessions:
+        within = scope.within(session.name)
+        own = [fact for fact in facts if fact.session == session.name]
+        refused += len(bank.apply(within, _edits(within, own, session.turns)).rejected) if own else 0
+        bank.commit_session(within)
+        done += len(session.turns)
+        told(done, total)
+    return refused
+
+
+def _edits(scope: Scope, facts: Sequence[GivenFact], turns: Sequence[Turn]) -> list[Edit]:
+    """A data set's facts of one session, said when their first turn was, else when the session began."""
+    times = {turn.id: turn.time for turn in turns}
+    return [
+        Edit(
+            op="ADD",
+            entry=new_entry(
+                scope,
+                "fact",
+                fact.text,
+                fact.turns,
+                speaker=fact.speaker,
+                observed_at=next((times[name] for name in fact.turns if name in times), turns[0].time),
+                actor="given",
+            ),
+        )
+        for fact in facts
+    ]
+
+
+def stored_conversation(
+    bank: Bank, sample: Sample, facts: str, done: Stored, seconds: float
+) -> StoredConversation:
+    """What is stored of a sample."""
+    counts = bank.count(base_scope(sample))
+    given = sample.facts if facts == OBSERVATIONS else ()
+    return StoredConversation(
+        conversation=sample.id,
+        turns=counts.get("raw", 0),
+        facts=counts.get("fact", 0),
+        unsourced=sum(not fact.turns for fact in given),
+        embedder=bank.embedder_id,
+        refused=done.refused,
+        usage=done.usage,
+        seconds=round(seconds, 3),
+    )

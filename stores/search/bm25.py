@@ -1,0 +1,194 @@
+"""BM25 of the documents of one scope, in three views at once, on numbers only.
+
+The views share their words: one counts a document's own with its speaker and date; one its own with those of
+the two turns before; one these and what facts say that rest on it. Sums run document by document in the order
+of the terms, so that a score is the same to the bit whatever other documents or queries are scored beside it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+K1, B = 0.9, 0.4
+"""Better on chats than the textbook's 1.2 and 0.75 (design section 7)."""
+
+DATED, WINDOW, FACTS = 0, 1, 2
+"""Columns of scores: the three views."""
+
+COUNTED = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+"""How a word of each field (own, dated, before, facts) counts in each view, (fields, views)."""
+FIELDS, VIEWS = COUNTED.shape
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+class Documents(NamedTuple):
+    """The words of documents.
+
+    Attributes:
+        rows: Ledger row of each document, (documents,).
+        fields: How many words its fields have: own text; speaker and date; turns before; facts that rest on
+            it. (documents, 4).
+        words: The words as numbers, field after field, document after document, (fields.sum(),).
+    """
+
+    rows: Ints
+    fields: Ints
+    words: Ints
+
+    @property
+    def lengths(self) -> Floats:
+        """Words in each view, (documents, 3)."""
+        return np.asarray(self.fields @ COUNTED)
+
+
+class Stats(NamedTuple):
+    """How many documents one scope and granularity has, and the sums of their lengths in each view, (3,)."""
+
+    docs: int
+    lengths: Floats
+
+    def plus(self, documents: Documents) -> "Stats":
+        """These and further documents."""
+        return Stats(self.docs + len(documents.rows), self.lengths + documents.lengths.sum(axis=0))
+
+    @property
+    def means(self) -> Floats:
+        """Mean length in each view, at least one word, (3,)."""
+        return np.maximum(self.lengths / max(self.docs, 1), 1.0)
+
+
+class Scores(NamedTuple):
+    """What one query found.
+
+    Attributes:
+        rows: Ledger rows of the documents that hold one of its terms, (found,).
+        views: Their scores in each view, (found, 3), 0 to 1, where 1 is a document of mean length holding
+            every term once, or better.
+        known: Share of the query's idf mass whose terms some document holds, 0 to 1.
+    """
+
+    rows: Ints
+    views: Floats
+    known: float
+
+
+class Postings(NamedTuple):
+    """Which document holds which term how often; one posting a pair, ordered by document, then term.
+
+    Attributes:
+        doc: Place of the document.
+        term: Place of the term among the terms asked for, ascending.
+        tf: Counts in each view, (postings, 3).
+    """
+
+    doc: Ints
+    term: Ints
+    tf: Floats
+
+    def of(self, docs: Flags) -> "Postings":
+        """Those of these documents."""
+        chosen = docs[self.doc]
+        return Postings(self.doc[chosen], self.term[chosen], self.tf[chosen])
+
+
+@dataclass(frozen=True)
+class Index:
+    """The words of documents, sorted, so that the documents of a word are found without reading the others.
+
+    Attributes:
+        words: Ascending. doc, field: where each stands; same length.
+        documents: How many there are.
+    """
+
+    words: Ints
+    doc: NDArray[np.int32]
+    field: NDArray[np.int8]
+    documents: int
+
+    @classmethod
+    def over(cls, documents: Documents) -> "Index":
+        """The index of these documents."""
+        count = len(documents.rows)
+        order = np.argsort(documents.words, kind="stable")
+        doc = np.repeat(np.arange(count, dtype=np.int32), documents.fields.sum(axis=1))
+        field = np.repeat(np.tile(np.arange(FIELDS, dtype=np.int8), count), documents.fields.ravel())
+        return cls(documents.words[order], doc[order], field[order], count)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return self.words.nbytes + self.doc.nbytes + self.field.nbytes
+
+    def postings(self, terms: Ints) -> Postings:
+        """Where these terms, ascending and each once, stand."""
+        first, last = np.searchsorted(self.words, terms), np.searchsorted(self.words, terms, side="right")
+        counts = last - first
+        term = np.repeat(np.arange(len(terms)), counts)
+        places = np.arange(counts.sum()) + np.repeat(first - np.append(0, np.cumsum(counts)[:-1]), counts)
+        return _counted(self.doc[places].astype(np.int64), term, self.field[places], len(terms))
+
+
+def idf(df: Floats | Ints, docs: int) -> Floats:
+    """How telling words are that so many of the documents hold."""
+    return np.asarray(np.log1p((docs - df + 0.5) / (df + 0.5)))
+
+
+def score(documents: Documents, stats: Stats, queries: Sequence[Ints]) -> list[Scores]:
+    """Scores of each query over the same documents, whose words are read whole.
+
+    Args:
+        documents: All documents of the scope and granularity that hold a term of any query; others may be
+            among them.
+        stats: Of the whole scope and granularity.
+        queries: Terms of each, as numbers; a repeated one counts once.
+    """
+    index = Index.over(documents)
+    lengths = documents.lengths
+    results = []
+    for query in queries:
+        terms = np.unique(query)
+        views, known = weigh(index.postings(terms), lengths, stats, len(terms))
+        found = views.any(axis=1)
+        results.append(Scores(documents.rows[found], views[found], known))
+    return results
+
+
+def weigh(postings: Postings, lengths: Floats, stats: Stats, terms: int) -> tuple[Floats, float]:
+    """BM25 in each view of all documents, (documents, 3), and the query's `known` (see `Scores`).
+
+    Args:
+        lengths: Of each document in each view, (documents, 3).
+        stats: Of the documents that `postings` was made of, and of those without any of the terms.
+        terms: How many the query has.
+    """
+    doc, term, tf = postings
+    views = np.zeros((len(lengths), VIEWS))
+    if not terms:
+        return views, 0.0
+    for view, mean in enumerate(stats.means):
+        weight = idf(np.bincount(term[tf[:, view] > 0], minlength=terms), stats.docs)
+        norm = K1 * (1 - B + B * lengths[doc, view] / mean)
+        part = weight[term] * tf[:, view] * (K1 + 1) / (tf[:, view] + norm)
+        views[:, view] = np.bincount(doc, weights=part, minlength=len(lengths)) / weight.sum()
+    return np.minimum(views, 1.0), _known(np.bincount(term, minlength=terms), stats)
+
+
+def _counted(doc: Ints, term: Ints, field: NDArray[np.int8], terms: int) -> Postings:
+    pairs, place = np.unique(doc * max(terms, 1) + term, return_inverse=True)
+    counted = COUNTED[field]
+    tf = [np.bincount(place, weights=counted[:, view], minlength=len(pairs)) for view in range(VIEWS)]
+    by_doc, by_term = np.divmod(pairs, max(terms, 1))
+    return Postings(by_doc, by_term, np.stack(tf, axis=1))
+
+
+def _known(df: Ints, stats: Stats) -> float:
+    weight = idf(df, stats.docs)
+    return float(weight[df > 0].sum() / weight.sum()) if df.any() else 0.0

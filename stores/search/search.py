@@ -1,0 +1,185 @@
+"""Searches a scope: what the request may see, the signals of each entry, one score, hits with reasons.
+
+A scope of up to some thousands of entries is scanned whole, in a copy kept in memory (`copies`): that takes
+less time than asking an index for candidates, and no filter can empty a candidate list. Of a larger scope the
+lexical view and the vector index hand over `theta.candidates` each (`handed`), and only those are looked at.
+Staged entries of the request's session are in neither index; they are always looked at.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memcycle.core.scope import Scope
+from memcycle.stores.ledger import changes, entries
+from memcycle.stores.ledger.connection import Ledger
+from memcycle.stores.request import Filters, Hit, SearchRequest, Why
+from memcycle.stores.search import handed, ranker, reading, scan
+from memcycle.stores.search.asked import Asked, TextEmbedder, prepare
+from memcycle.stores.search.bm25 import Ints
+from memcycle.stores.search.copies import Copies, Copy, Kept
+from memcycle.stores.search.handed import VectorIndex
+from memcycle.stores.search.ranker import Measured
+from memcycle.stores.search.scan import Lexical
+from memcycle.stores.search.signals import Seen
+
+SCANNED_WHOLE = 10_000
+"""Entries up to which a scope is copied and scanned whole."""
+COPIES = 256 * 1024 * 1024
+"""Bytes of copies kept: those of about 100,000 entries of 256 dimensions, of the scopes searched last."""
+
+
+class Looked(NamedTuple):
+    """What one query was asked of, and what the signals say about it.
+
+    Attributes:
+        copy: Entries.
+        places: Places of the candidates among them, (candidates,).
+        measured: Their signals.
+    """
+
+    copy: Copy
+    places: Ints
+    measured: Measured
+
+
+class _Scope(NamedTuple):
+    """What is read before the queries are embedded.
+
+    Attributes:
+        copy: Of the whole scope; None where it is too large.
+        allowed: Ledger rows that pass the request's filters; None without filters.
+        speakers: Who speaks in the scope.
+        last: When the last of it was said, in seconds, not finite where unknown.
+    """
+
+    copy: Copy | None
+    allowed: Ints | None
+    speakers: frozenset[str]
+    last: float
+
+
+class _Ranked(NamedTuple):
+    """A hit by its ledger row."""
+
+    row: int
+    score: float
+    why: tuple[Why, ...]
+
+
+class Search:
+    """Ranks the entries of a scope for queries. Thread-safe as far as its parts are."""
+
+    def __init__(self, ledger: Ledger, index: VectorIndex, embedder: TextEmbedder) -> None:
+        self._ledger, self._index, self._embedder = ledger, index, embedder
+        self._copies = Copies(COPIES)
+
+    def run(self, request: SearchRequest) -> list[list[Hit]]:
+        """For each query of the request its hits, best first, at most k; equal scores in order of id.
+
+        Hits score at least `min_score`, on a scale that means the same for every request (see
+        `memcycle.stores.search.ranker`). Entries that share no word with the query and have no cosine with it
+        are no hits, so a blank query has none. Expired entries are left out.
+
+        Raises:
+            EmbeddingFailed: the queries cannot be embedded.
+            StoreError: the ledger or the index cannot be read.
+        """
+        ranked = [_ranked(request, looked) for looked in self.look(request)]
+        # Read anew: what left recall since it was ranked is no hit.
+        with self._ledger.read() as conn:
+            read = entries.by_rows(conn, {one.row for hits in ranked for one in hits})
+        shown = {row: one.entry for row, one in read.items() if _is_shown(request, one)}
+        return [
+            [Hit(entry=shown[one.row], score=one.score, why=one.why) for one in hits if one.row in shown]
+            for hits in ranked
+        ]
+
+    def look(self, request: SearchRequest) -> list[Looked]:
+        """For each query of the request what it may find, and what every signal says about it.
+
+        Raises:
+            EmbeddingFailed: the queries cannot be embedded.
+            StoreError: the ledger or the index cannot be read.
+        """
+        with self._ledger.read() as conn:
+            scope = self._scope(conn, request)
+        asked = prepare(request.queries, self._embedder, speakers=scope.speakers, last=scope.last)
+        if scope.copy is not None:
+            copy, found = scope.copy, [scan.words(scope.copy, request, query) for query in asked]
+        else:
+            copy, found = self._handed(request, asked, scope.allowed)
+        now = self._ledger.world.now().timestamp()
+        places = scan.candidates(copy, request, scope.allowed, now)
+        seen = scan.visible(copy, request)
+        half_life = request.theta.half_life_days
+        return [
+            Looked(
+                copy,
+                places,
+                ranker.measure(Seen(copy, seen, query, one.views, one.known, now, half_life), places),
+            )
+            for query, one in zip(asked, found, strict=True)
+        ]
+
+    def _scope(self, conn: sqlite3.Connection, request: SearchRequest) -> _Scope:
+        copy = self._copy(conn, request.scope)
+        narrowed = request.filters != Filters()
+        allowed = reading.allowed(conn, request.scope, request.filters) if narrowed else None
+        if copy is None:
+            speakers, last = reading.speakers(conn, request.scope), reading.last_said(conn, request.scope)
+            return _Scope(None, allowed, speakers, last)
+        return _Scope(copy, allowed, frozenset(copy.speakers), copy.last_said)
+
+    def _copy(self, conn: sqlite3.Connection, scope: Scope) -> Copy | None:
+        change, kept = changes.number(conn, scope) or 0, self._copies.get(scope)
+        if kept is not None and kept.change == change:
+            return kept.copy
+        if reading.size(conn, scope) > SCANNED_WHOLE:
+            self._copies.drop(scope)
+            return None
+        copy = self._read(conn, scope, kept)
+        self._copies.put(scope, change, copy)
+        return copy
+
+    def _read(self, conn: sqlite3.Connection, scope: Scope, kept: Kept | None) -> Copy:
+        own = (conn, scope, self._embedder.id, self._embedder.dim)
+        rows = changes.after(conn, scope, kept.change) if kept is not None else None
+        if kept is None or rows is None:
+            self._copies.drop(scope)
+            return reading.whole(*own)
+        return reading.renewed(*own, copy=kept.copy, rows=rows)
+
+    def _handed(
+        self, request: SearchRequest, asked: Sequence[Asked], allowed: Ints | None
+    ) -> tuple[Copy, list[Lexical]]:
+        """What is handed over; with filters all that they allow, since they could allow none of that."""
+        near = handed.nearest(self._index, request, asked)
+        with self._ledger.read() as conn:
+            rows, found = handed.worded(conn, request, asked)
+            rows.update(() if allowed is None else allowed.tolist())
+            copy = reading.named(
+                conn, request.scope, self._embedder.id, self._embedder.dim, rows=rows, ids=near
+            )
+        return copy, [handed.aligned(copy, scores) for scores in found]
+
+
+def _is_shown(request: SearchRequest, stored: entries.StoredEntry) -> bool:
+    entry = stored.entry
+    own = entry.status == "staged" and entry.scope.session == request.scope.session
+    return entry.scope.base == request.scope.base and (entry.status == "active" or own)
+
+
+def _ranked(request: SearchRequest, looked: Looked) -> list[_Ranked]:
+    """The best candidates of a query, not read whole yet: the queries of a request share many."""
+    copy, places, measured = looked
+    scores = ranker.rank(measured, request.theta.weights, request.theta.fusion)
+    chosen = [
+        at
+        for at in ranker.best(scores, copy.order[places], request.k)
+        if scores[at] > 0 and scores[at] >= request.min_score
+    ]
+    return [
+        _Ranked(int(copy.rows[places[at]]), float(scores[at]), why)
+        for at, why in zip(chosen, ranker.reasons(measured, chosen, request.theta.candidates), strict=True)
+    ]

@@ -1,0 +1,247 @@
+"""The signals: each a small function that says how much speaks for each entry as an answer to one query.
+
+All give one number an entry, 0 to 1, 0 where they have nothing to say. None knows of a benchmark or of how
+many people speak; what reads English has less to say about other languages, never an error.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from memcycle.core.importance import MOST
+from memcycle.stores.search import bm25 as statistics
+from memcycle.stores.search import traits
+from memcycle.stores.search.asked import DAY, Asked
+from memcycle.stores.search.bm25 import Flags, Floats
+from memcycle.stores.search.copies import SHARES, Copy, Vectors, at, begins
+
+_BEST = 3
+"""Entries of a session that speak for it."""
+_TELLING = 30.0
+"""The idf mass that counts half."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One query before the entries it is asked of.
+
+    Attributes:
+        copy: The entries.
+        visible: Which of them the request may see; the others count nowhere.
+        asked: The query.
+        lexical: Their BM25 in each view, (entries, 3), 0 where not visible.
+        known: Share of the query's idf mass whose words some visible entry holds.
+        now: Seconds. half_life: days in which recency halves.
+    """
+
+    copy: Copy
+    visible: Flags
+    asked: Asked
+    lexical: Floats
+    known: float
+    now: float
+    half_life: float
+
+    @cached_property
+    def named(self) -> Floats:
+        """Cosine with the query's vector, not below 0."""
+        return self._positive(_cosines(self.copy.vectors, self.asked.named))
+
+    @cached_property
+    def nameless(self) -> Floats:
+        """Cosine with the vector of the query without names, not below 0."""
+        return self._positive(self._raw_nameless)
+
+    @cached_property
+    def surrounded(self) -> Floats:
+        """The same of each entry's vector with shares of those around it added."""
+        total = self._raw_nameless.copy()
+        for share, near in zip(SHARES, self.copy.around, strict=True):
+            total += share * at(self._raw_nameless, near, 0.0)
+        return self._positive(total / self.copy.norms)
+
+    @cached_property
+    def own(self) -> Floats:
+        """How well an entry's own words and meaning match."""
+        return (self.lexical[:, statistics.DATED] + self.nameless) / 2
+
+    def has(self, trait: int) -> Floats:
+        """Which entries have a trait, as 0 and 1."""
+        return np.asarray((self.copy.traits & trait) != 0, dtype=np.float64)
+
+    @cached_property
+    def _raw_nameless(self) -> Floats:
+        return _cosines(self.copy.vectors, self.asked.nameless)
+
+    def _positive(self, cosines: Floats) -> Floats:
+        return np.asarray(np.clip(cosines, 0.0, 1.0) * self.visible)
+
+
+def _cosines(vectors: Vectors, query: Vectors) -> Floats:
+    """Row by row: a matrix product may round a row differently beside other rows, and nobody's entries may
+    change another's scores."""
+    return np.asarray(np.einsum("ij,j->i", vectors, query), dtype=np.float64)
+
+
+def bm25(seen: Seen) -> Floats:
+    """BM25 over the entry's own words, with its speaker and its date."""
+    return seen.lexical[:, statistics.DATED]
+
+
+def window(seen: Seen) -> Floats:
+    """BM25 over the entry's own words with those of the two turns before it."""
+    return seen.lexical[:, statistics.WINDOW]
+
+
+def facts(seen: Seen) -> Floats:
+    """BM25 over the same and what facts say that rest on the turn: facts projected onto their turns.
+
+    A turn says "that one", its fact says what. Without facts this is `window`.
+    """
+    return seen.lexical[:, statistics.FACTS]
+
+
+def dense(seen: Seen) -> Floats:
+    """Cosine of query and entry."""
+    return seen.named
+
+
+def dense_nameless(seen: Seen) -> Floats:
+    """Cosine with the query without the names of those it asks about: what is asked, not of whom."""
+    return seen.nameless
+
+
+def context(seen: Seen) -> Floats:
+    """Cosine of the nameless query and the entry among the turns around it, of the same stretch of talk."""
+    return seen.surrounded
+
+
+def speaker(seen: Seen) -> Floats:
+    """Whether one who is asked about speaks. A boost only: what others say of them must stay within reach."""
+    asked = [name.casefold() in seen.asked.people for name in seen.copy.speakers]
+    return np.array([*asked, False], dtype=np.float64)[seen.copy.speaker]
+
+
+def date(seen: Seen) -> Floats:
+    """Whether it was said, or happened, at a time the query names, or shortly before or after it.
+
+    Nothing where every entry is of that time.
+    """
+    within = np.zeros(len(seen.copy.rows), dtype=bool)
+    for first, last in seen.asked.periods:
+        within |= (seen.copy.time >= first) & (seen.copy.time <= last)
+    within &= seen.visible
+    return np.zeros(len(within)) if within.sum() == seen.visible.sum() else within.astype(np.float64)
+
+
+def time_expression(seen: Seen) -> Floats:
+    """For a question for a time: whether the entry names one."""
+    return seen.has(traits.TIME) * (seen.asked.slot == "when")
+
+
+def number(seen: Seen) -> Floats:
+    """For a question how many or how long: whether the entry holds a number."""
+    return seen.has(traits.NUMBER) * (seen.asked.slot in {"how_many", "how_long"})
+
+
+def capital(seen: Seen) -> Floats:
+    """For a question who or where: whether the entry names something inside a sentence."""
+    return seen.has(traits.CAPITAL) * (seen.asked.slot in {"who", "where"})
+
+
+def statement(seen: Seen) -> Floats:
+    """Whether it tells something. Questions repeat the words of a query and answer nothing."""
+    return 1.0 - seen.has(traits.QUESTION)
+
+
+def first_person(seen: Seen) -> Floats:
+    """Whether its speaker tells of themselves."""
+    return seen.has(traits.FIRST_PERSON)
+
+
+def idf_mass(seen: Seen) -> Floats:
+    """How much it says at all: the idf of its own words, summed; a half for about ten telling words.
+
+    "Sounds great!" answers nothing, whatever it matches.
+    """
+    return seen.copy.idf_mass / (seen.copy.idf_mass + _TELLING)
+
+
+def session(seen: Seen) -> Floats:
+    """How well its session matches: mean of the three best entries there, by words and meaning in context.
+
+    Where one turn of a talk is about what is asked, others with less of its words are too.
+    """
+    value = (seen.lexical[:, statistics.WINDOW] + seen.surrounded) / 2
+    places = np.flatnonzero(seen.visible)
+    order = places[np.lexsort((-value[places], seen.copy.session[places]))]
+    sessions = seen.copy.session[order]
+    starts = np.flatnonzero(begins(sessions))
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    first = rank < _BEST
+    size = len(seen.copy.sessions)
+    total = np.bincount(sessions[first], weights=value[order][first], minlength=size)
+    mean = total / np.maximum(np.bincount(sessions[first], minlength=size), 1)
+    return np.asarray(mean[seen.copy.session])
+
+
+def answer(seen: Seen) -> Floats:
+    """Whether it follows a question of somebody else that matches, times its own match."""
+    before = seen.copy.around.before
+    asks = at(seen.has(traits.QUESTION), before, 0.0) > 0
+    other = at(seen.copy.speaker, before, -1) != seen.copy.speaker
+    return np.asarray(np.where(asks & other, at(seen.own, before, 0.0), 0.0) * seen.own)
+
+
+def neighbours(seen: Seen) -> Floats:
+    """How well the better of the turns just before and after it matches."""
+    around = seen.copy.around
+    return np.asarray(np.maximum(at(seen.own, around.before, 0.0), at(seen.own, around.after, 0.0)))
+
+
+def importance(seen: Seen) -> Floats:
+    """How important it was found when it was written."""
+    return seen.copy.importance
+
+
+def recency(seen: Seen) -> Floats:
+    """How lately it was said: 1 for now, half of it each half-life earlier; 0 where the time is unknown."""
+    age = np.maximum(seen.now - seen.copy.said, 0.0) / DAY
+    return np.nan_to_num(np.exp2(-age / seen.half_life), nan=0.0)
+
+
+def reinforcement(seen: Seen) -> Floats:
+    """How often questions named what it names, as a share of the most that counts."""
+    return seen.copy.reinforcement / MOST
+
+
+class Signal(NamedTuple):
+    """A signal as the ranker takes it.
+
+    Attributes:
+        says: Its function.
+        evidence: Whether it is of a match with the query: it alone can find an entry, and entries are
+            compared with the best. The others count as they are, and only move what was found.
+    """
+
+    says: Callable[[Seen], Floats]
+    evidence: bool
+
+
+SIGNALS: dict[str, Signal] = {
+    **{
+        says.__name__: Signal(says, evidence=True)
+        for says in (bm25, window, facts, dense, dense_nameless, context)
+    },
+    **{
+        says.__name__: Signal(says, evidence=False)
+        for says in (
+            speaker, date, time_expression, number, capital, statement, first_person, idf_mass, session,
+            answer, neighbours, importance, recency, reinforcement,
+        )
+    },
+}  # fmt: skip
+"""By the names that theta's weights have."""

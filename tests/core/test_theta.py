@@ -1,0 +1,30 @@
+import pytest
+from pydantic import ValidationError
+
+from memcycle.core.theta import Theta, Weights
+from memcycle.stores.search.signals import SIGNALS
+
+
+def test_there_is_a_weight_for_each_signal_and_each_is_described():
+    assert set(Weights.model_fields) == set(SIGNALS)
+    assert all(field.description for field in Weights.model_fields.values())
+    assert all(signal.says.__doc__ for signal in SIGNALS.values())
+
+
+def test_only_leaves_out_all_others():
+    assert {name: value for name, value in Weights.only(bm25=2).model_dump().items() if value} == {
+        "bm25": 2.0
+    }
+    with pytest.raises(ValidationError):
+        Weights.only(nothing=1)
+
+
+@pytest.mark.parametrize("theta", [{"weights": {"bm25": -1}}, {"fusion": "max"}, {"half_life_days": 0}])
+def test_what_is_out_of_range_is_refused(theta):
+    with pytest.raises(ValidationError):
+        Theta.model_validate(theta)
+
+
+def test_theta_survives_json():
+    theta = Theta(weights=Weights.only(dense=1), fusion="rrf")
+    assert Theta.model_validate_json(theta.model_dump_json()) == theta

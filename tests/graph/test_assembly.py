@@ -1,0 +1,183 @@
+"""Which of the found entries are shown within k and a budget of tokens. A token is a word here."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memcycle.core.entry import Entry, new_entry
+from memcycle.core.scope import Scope
+from memcycle.graph.assembly import Limits, Piece, assemble
+
+SCOPE = Scope(user="ana", session="s1")
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def turn(n: int, text: str, score: float = 0.5, *, current: bool = True, **more) -> Piece:
+    return Piece(new_entry(SCOPE, "raw", text, (f"Ds1:{n}",), speaker="Ana", **more), score, current)
+
+
+def fact(
+    turns: int | tuple[int, ...], text: str, score: float = 0.5, *, current: bool = True, **more
+) -> Piece:
+    named = tuple(f"Ds1:{n}" for n in (turns if isinstance(turns, tuple) else (turns,)))
+    return Piece(new_entry(SCOPE, "fact", text, named, speaker="Ana", **more), score, current)
+
+
+def episode(text: str, score: float = 0.5) -> Piece:
+    return Piece(new_entry(SCOPE, "episode", text, ("Ds1:1", "Ds1:2")), score)
+
+
+def shown(pieces, k=10, tokens=1000, **limits) -> list[str]:
+    return [one.entry.text for one in assemble(pieces, Limits(k, tokens, **limits), words)]
+
+
+def test_a_fact_is_not_shown_beside_the_turn_it_only_repeats():
+    found = [turn(1, "I keep bees in the garden", 0.6), fact(1, "Ana keeps bees", 0.9)]
+    assert shown(found) == ["I keep bees in the garden"]
+
+
+def test_a_fact_that_says_more_than_its_turn_is_shown_where_room_is_left():
+    found = [turn(1, "I keep them there", 0.6), fact(1, "Ana keeps bees in the garden", 0.5)]
+    assert shown(found) == ["I keep them there", "Ana keeps bees in the garden"]
+    dated = [
+        turn(1, "We met yesterday"),
+        fact(1, "Ana met yesterday", 0.4, event_time=datetime(2024, 5, 1, tzinfo=UTC)),
+    ]
+    assert len(shown(dated)) == 2
+    assert shown([turn(2, "I row boats", 0.1), *found], k=2) == ["I keep them there", "I row boats"]
+
+
+def test_the_best_are_shown_as_said_and_the_others_in_their_cheapest_form():
+    found = [
+        piece
+        for n in range(1, 5)
+        for piece in (
+            turn(n, f"well you know I keep {n} of them", 0.9 - n / 10),
+            fact(n, f"Ana keeps {n}", 0.9 - n / 10),
+        )
+    ]
+    assert shown(found, tokens=20, turns_first=0.4) == [
+        "well you know I keep 1 of them",
+        "Ana keeps 2",
+        "Ana keeps 3",
+        "Ana keeps 4",
+    ]
+    assert shown(found, tokens=20, turns_first=0) == [f"Ana keeps {n}" for n in range(1, 5)]
+    assert shown(found, tokens=32, turns_first=1) == [
+        f"well you know I keep {n} of them" for n in range(1, 5)
+    ]
+
+
+def test_a_short_turn_is_cheaper_than_its_fact():
+    assert shown([turn(1, "Bees!"), fact(1, "Ana is fond of bees")], turns_first=0, k=1) == ["Bees!"]
+
+
+def test_a_turn_and_its_fact_speak_for_each_other():
+    found = [turn(1, "I keep bees", 0.5), turn(2, "I row boats", 0.55), fact(1, "Ana keeps bees", 0.9)]
+    assert shown([*found, fact(2, "Ana rows boats", 0.2)], k=1) == ["I keep bees"]
+    # A fact that was not found counts as the worst that was.
+    assert shown([*found, fact(3, "Ana is tall", 0.2)], k=1) == ["I keep bees"]
+
+
+def test_scores_are_those_of_what_is_said_and_fall():
+    found = [turn(1, "I keep bees", 0.5), fact(1, "Ana keeps bees", 0.9), turn(2, "I row boats", 0.8)]
+    chosen = assemble([*found, fact(2, "Ana rows boats", 0.8)], Limits(10, 100), words)
+    assert [round(piece.score, 3) for piece in chosen] == [0.8, 0.62]
+
+
+@pytest.mark.parametrize("kind", [turn, fact])
+def test_of_one_granularity_the_best_scores_are_shown(kind):
+    found = [kind(n, f"about {n}", n / 10) for n in range(1, 6)]
+    chosen = assemble(found, Limits(3, 100), words)
+    assert [piece.entry.text for piece in chosen] == ["about 5", "about 4", "about 3"]
+    assert [piece.score for piece in chosen] == [0.5, 0.4, 0.3]
+
+
+def test_what_is_contradicted_does_not_stand_for_what_holds():
+    found = [turn(1, "I keep bees"), fact(1, "Ana keeps bees", 0.2, current=False)]
+    assert shown(found) == ["I keep bees", "Ana keeps bees"]
+
+
+def test_a_correction_stands_beside_its_turn():
+    said = fact(1, "Ana keeps bees")
+    mended = said.entry.model_copy(update={"actor": "user", "supersedes": ("x",), "id": "y"})
+    assert len(shown([turn(1, "I keep bees"), Piece(mended, 0.9)], k=2, turns_first=0)) == 2
+
+
+def test_a_fact_of_several_turns_is_left_out_where_they_are_all_shown():
+    found = [turn(1, "I keep bees", 0.9), turn(2, "I sell honey", 0.8), fact((1, 2), "Ana sells honey", 0.4)]
+    other = fact((1, 3), "Ana keeps wild bees", 0.3)
+    assert shown([*found, other], k=3) == ["I keep bees", "I sell honey", "Ana keeps wild bees"]
+
+
+def test_episodes_take_no_more_than_their_share_while_others_are_left():
+    found = [episode("a long story of bees and boats", 0.9), *(turn(n, f"about {n}") for n in range(1, 9))]
+    assert "a long story of bees and boats" not in shown(found, tokens=20, episodes=0.1)
+    assert shown(found, tokens=20, k=5, episodes=0.4)[0] == "a long story of bees and boats"
+    # What nobody else needs is theirs.
+    assert "a long story of bees and boats" in shown(found, tokens=23, k=9, episodes=0.1)
+
+
+def test_the_first_may_exceed_the_budget_only_where_nothing_else_fits():
+    long, short = turn(1, "a turn of many many words", 0.9), turn(2, "short", 0.1)
+    assert shown([long, short], tokens=2) == ["short"]
+    assert shown([long], tokens=2) == ["a turn of many many words"]
+    assert shown([long, fact(1, "a fact of words", 0.1)], tokens=2) == ["a fact of words"]
+
+
+def test_nothing_found_shows_nothing():
+    assert assemble([], Limits(10, 100), words) == []
+
+
+pieces = st.lists(
+    st.builds(
+        lambda kind, at, size, score: (
+            turn(at, f"t{at} " + "x " * size, score)
+            if kind == "raw"
+            else fact(at, f"f{at} {size} " + "y " * (size // 2), score)
+            if kind == "fact"
+            else episode(f"e{at} " + "z " * size * 3, score)
+        ),
+        st.sampled_from(["raw", "fact", "episode"]),
+        st.integers(1, 8),
+        st.integers(1, 12),
+        st.floats(0, 1),
+    ),
+    unique_by=lambda piece: piece.entry.id,
+    max_size=20,
+)
+
+
+@given(
+    pieces,
+    st.integers(1, 12),
+    st.integers(50, 120),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.randoms(use_true_random=False),
+)
+def test_limits_are_kept_whatever_was_found(found, k, tokens, first, episodes, random):
+    limits = Limits(k, tokens, first, episodes)
+    chosen = assemble(found, limits, words)
+    assert len(chosen) <= k
+    assert sum(words(piece.entry.text) for piece in chosen) <= tokens
+    assert bool(chosen) == bool(found)
+    assert len({piece.entry.id for piece in chosen}) == len(chosen)
+    assert [piece.score for piece in chosen] == sorted((piece.score for piece in chosen), reverse=True)
+    shuffled = random.sample(found, len(found))
+    assert assemble(shuffled, limits, words) == chosen
+
+
+@given(pieces, st.integers(50, 120))
+def test_with_places_for_all_more_tokens_never_show_less(found, tokens):
+    def covered(budget: int) -> set[str]:
+        chosen: list[Entry] = [piece.entry for piece in assemble(found, Limits(50, budget, 0, 1), words)]
+        return {turn for entry in chosen if entry.granularity != "episode" for turn in entry.turns}
+
+    everything = sum(words(piece.entry.text) for piece in found) + 1
+    assert covered(tokens) <= covered(max(tokens, everything))
