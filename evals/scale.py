@@ -116,7 +116,7 @@ def sizes(entries: int, users: int, chance: random.Random) -> list[int]:
         upto = round(spare * shared / total)
         others.append(1 + upto - given)
         given = upto
-    return [largest, *sorted(others, reverse=True)]
+    return sorted([largest, *others], reverse=True)
 
 
 def measure(settings: Settings, entries: int, users: int, seed: int, tell: Tell) -> Scale:

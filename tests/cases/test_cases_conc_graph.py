@@ -94,7 +94,7 @@ def test_a20_nothing_blocks_the_event_loop(product, tmp_path):
         world=p.world,
     )
     found = asyncio.run(chat(memory))
-    assert "Plays the cello" in [one.text for one in found.evidence]
+    assert "cello" in found.evidence[0].text
 
 
 def test_a20_opened_inside_the_loop_with_prompts_from_a_folder(product, tmp_path):
@@ -120,7 +120,7 @@ def test_a20_opened_inside_the_loop_with_prompts_from_a_folder(product, tmp_path
                 return await memory.arecall("What does the user play?", user="ana")
 
     found = asyncio.run(chat())
-    assert "Plays the cello" in [one.text for one in found.evidence]
+    assert "cello" in found.evidence[0].text
     assert "Be brief." in model.prompts[0]
 
 

@@ -61,7 +61,7 @@ def test_a_tiny_home_is_measured(tmp_path):
         "wordllama-l2-supercat-256",
     )
     assert list(dict.fromkeys(step for step, *_ in told)) == ["insert", "index", "search", "open"]
-    assert made.search["largest"].entries == 30
+    assert made.search["largest"].entries >= 30
     assert made.search["median"].searches == 3 * 4
     for times in made.search.values():
         assert 0 < times.p50 <= times.p95
@@ -69,7 +69,7 @@ def test_a_tiny_home_is_measured(tmp_path):
     assert min(made.after_write_ms, made.rss_mb, made.disk_mb, made.open_s) > 0
     with Bank.open(Settings(home=home)) as bank:
         report = bank.check()
-    assert (report["outbox"], report["index_drift"]) == (0, {"missing": 0, "extra": 0})
+    assert (report["outbox"], report["index"]) == (0, {"missing": 0, "stray": 0})
 
 
 def test_the_command_prints_one_json_value_and_leaves_nothing(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
+from memcycle.stores.request import Query, SearchRequest
 from tests.banks import ANN, BOB, add, apply, open_bank, said, texts, update
 
 NEW_HOME = Scope(user="ann")
@@ -185,3 +186,27 @@ def test_a_bad_record_is_named_and_nothing_is_imported(bank, records, named):
         bank.import_(NEW_HOME, records)
     assert rows(bank) == []
     assert bank.sessions(NEW_HOME) == []
+
+
+def test_in_bulk_the_index_follows_at_the_end(bank, list_index):
+    home, scopes = bank.settings.home, [Scope(user=name) for name in ("ann", "bob", "cy")]
+    row = {"granularity": "fact", "status": "active", "turns": ["D1:1"]}
+    with bank.bulk():
+        for scope in scopes:
+            made = [row | {"scope": scope.within("1").model_dump(), "text": f"{n} herons"} for n in range(3)]
+            assert bank.import_(scope, made) == 3
+            query = Query(text="2 herons")
+            [hits] = bank.search(SearchRequest(scope=scope, queries=(query,)))
+            assert hits[0].entry.text == "2 herons"
+        assert bank.check()["outbox"] == 9
+        assert home not in list_index or not list_index[home].ids()
+    assert bank.check()["outbox"] == 0
+    assert [len(list_index[home].ids(scope)) for scope in scopes] == [3, 3, 3]
+
+
+def test_the_same_words_twice_in_one_file_are_one_entry(bank):
+    row = {"granularity": "fact", "status": "active", "scope": ANN.model_dump()}
+    made = [row | {"text": "Tea!", "turns": ["D1:1"]}, row | {"text": "tea", "turns": ["D1:2"]}]
+    assert bank.import_(ANN, made) == 1
+    [one] = bank.entries(ANN.base)
+    assert (one.text, one.turns) == ("Tea!", ("D1:1", "D1:2"))
