@@ -114,7 +114,7 @@ def slopes(endings: Sequence[Ending], *, equal_turns: bool = False) -> dict[str,
         equal_turns: Takes apart what longer sessions cost and what later ones do.
     """
     causes = [[1.0, one.n, one.turns] if equal_turns else [1.0, one.n] for one in endings]
-    if np.linalg.matrix_rank(causes) < len(causes[0]):
+    if not causes or np.linalg.matrix_rank(causes) < len(causes[0]):
         return dict.fromkeys(COSTS)
     costs = [[getattr(one, name) for name in COSTS] for one in endings]
     solution, *_ = np.linalg.lstsq(np.array(causes), np.array(costs, dtype=float), rcond=None)
@@ -136,8 +136,13 @@ def _table(endings: Sequence[Ending]) -> Table:
     table.add_section()
     for name, own in (("first", endings[:ENDS]), ("last", endings[-ENDS:])):
         table.add_row(f"{name} {len(own)}, median", *(f"{value:,.0f}" for value in medians(own).values()))
-    for name, equal_turns in (("slope", False), ("slope, equal turns", True)):
-        risen = slopes(endings, equal_turns=equal_turns).values()
+    settled = ("slope after 10, equal turns", endings[ENDS:], True)
+    for name, own, equal_turns in (
+        ("slope", endings, False),
+        ("slope, equal turns", endings, True),
+        settled,
+    ):
+        risen = slopes(own, equal_turns=equal_turns).values()
         table.add_row(name, "", *("-" if value is None else f"{value:+,.2f}" for value in risen))
     return table
 
@@ -165,6 +170,7 @@ def main(
             "last": medians(endings[-ENDS:]),
             "slope": slopes(endings),
             "slope_equal_turns": slopes(endings, equal_turns=True),
+            "slope_settled": slopes(endings[ENDS:], equal_turns=True),
             "tokens": "approximate",
             "sessions": [asdict(one) for one in endings],
         }

@@ -121,6 +121,7 @@ def test_every_end_is_measured(app, data):
     # An episode and the Prober at least.
     assert all(one["calls"] >= 2 and one["read"] > one["written"] > 0 for one in figures["sessions"])
     assert set(figures["slope"]) == {"calls", "read", "written", "own_ms", "cpu_ms"}
+    assert set(figures["slope_settled"].values()) == {None}, "after the first ten there is none left"
     assert figures["tokens"] == "approximate"
 
 
