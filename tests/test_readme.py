@@ -85,3 +85,8 @@ def _run_all(tmp_path, url: str) -> None:
 
 def test_the_jsonl_example_is_one_turn():
     assert set(json.loads(JSONL)) == {"session", "speaker", "role", "text", "time"}
+
+
+def test_the_drawn_graph_is_what_the_command_draws():
+    drawn = [code for language, code in BLOCKS if language == "mermaid"][1]
+    assert drawn.rstrip() == CliRunner().invoke(app, ["graph", "memory"]).stdout.rstrip()
