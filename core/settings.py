@@ -35,14 +35,18 @@ class Verification(BaseModel):
 class Approval(BaseModel):
     """What a person is asked about before it is written; nothing by default.
 
-    A graph that asks stops with an interrupt and goes on when it is resumed, so it needs a checkpointer.
+    A graph that asks stops with an interrupt and goes on when it is resumed, so it needs a checkpointer. Not
+    asked about are turns and episodes, which only tell what was said, and what maintenance unites: that
+    leaves no statement out, and `undo` takes it back.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     delete: bool = Field(False, description="before a fact is deleted")
     update: bool = Field(False, description="before a fact is replaced by another")
-    kinds: tuple[Kind, ...] = Field((), description="before anything is written about these kinds")
+    kinds: tuple[Kind, ...] = Field(
+        (), description="before a fact of these kinds is written, changed or deleted"
+    )
 
     @property
     def is_asked(self) -> bool:

@@ -45,14 +45,15 @@ def approved(env: Env, scope: Scope, edits: Sequence[Edit]) -> Approved:
         "user": scope.user,
         "workspace": scope.workspace,
         "session": scope.session,
-        "items": [_item(env, scope, n, edits[at]) for n, at in enumerate(places, 1)],
+        # Numbered by their place among all edits: what is forgotten meanwhile must not shift the others.
+        "items": [_item(env, scope, at + 1, edits[at]) for at in places],
         "how": HOW,
     }
     problem: dict[str, str] = {}
     while True:
         answer = interrupt(asked | problem)
         try:
-            return _decided(edits, places, _read(answer, [edits[at] for at in places]))
+            return _decided(edits, places, _read(answer, edits, places))
         except _Unclear as unclear:
             problem = {"problem": str(unclear)}
 
@@ -61,9 +62,9 @@ def _needs(env: Env, scope: Scope, edit: Edit) -> bool:
     wanted = env.settings.approval
     if (edit.op == "DELETE" and wanted.delete) or (edit.op == "UPDATE" and wanted.update):
         return True
-    kinds = {edit.entry.kind} if edit.entry is not None else set()
-    kinds |= {old.kind for old in env.bank().get(scope, [edit.target])} if edit.target else set()
-    return edit.op != "NONE" and bool(kinds & set(wanted.kinds))
+    named = env.bank().get(scope, [edit.target]) if edit.target else []
+    facts = [one for one in (edit.entry, *named) if one is not None and one.granularity == "fact"]
+    return edit.op != "NONE" and any(one.kind in wanted.kinds for one in facts)
 
 
 def _item(env: Env, scope: Scope, n: int, edit: Edit) -> dict[str, Any]:
@@ -83,40 +84,45 @@ def _item(env: Env, scope: Scope, n: int, edit: Edit) -> dict[str, Any]:
     }
 
 
-def _read(answer: Any, edits: Sequence[Edit]) -> dict[int, tuple[str, str]]:
-    """By number the decision and the new text of an edited one."""
+def _read(answer: Any, edits: Sequence[Edit], places: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """By place the decision and the new text of an edited one."""
     if answer in ("approve", "reject"):
-        return dict.fromkeys(range(1, len(edits) + 1), (answer, ""))
+        return dict.fromkeys(places, (answer, ""))
     found: dict[int, tuple[str, str]] = {}
     for one in [answer] if isinstance(answer, Mapping) else answer if isinstance(answer, list) else [None]:
         if not isinstance(one, Mapping) or one.get("decision") not in ("approve", "edit", "reject"):
             raise _Unclear(f"{one!r:.80} is no decision. {HOW}")
-        n = one.get("n", 1 if len(edits) == 1 else None)
+        n = one.get("n", places[0] + 1 if len(places) == 1 else None)
         if not isinstance(n, int) or not 1 <= n <= len(edits):
-            raise _Unclear(f"there is no item {n!r:.20}; the items are 1 to {len(edits)}")
+            numbers = ", ".join(str(at + 1) for at in places)
+            raise _Unclear(f"there is no item {n!r:.20}; the items are {numbers}")
         text = str(one.get("text") or "").strip()
         if one["decision"] == "edit" and (not text or edits[n - 1].entry is None):
             raise _Unclear(f"item {n} cannot be edited so: an edit needs a text, and a deletion has none")
-        found[n] = (one["decision"], text)
+        found[n - 1] = (one["decision"], text)
     return found
 
 
 def _decided(
     edits: Sequence[Edit], places: Sequence[int], decisions: Mapping[int, tuple[str, str]]
 ) -> Approved:
-    numbers = {at: n for n, at in enumerate(places, 1)}
     kept: list[Edit] = []
     rejected: list[dict[str, str]] = []
     for at, edit in enumerate(edits):
-        decision, text = decisions.get(numbers[at], ("reject", "")) if at in numbers else ("as it is", "")
+        decision, text = decisions.get(at, ("reject", "")) if at in places else ("as it is", "")
         if decision == "reject":
             rejected.append({"text": edit.entry.text if edit.entry else "", "why": REJECTED})
-        elif decision == "edit" and edit.entry is not None:
-            changed = edit.entry.model_copy(update={"text": text, "quote": None})
-            kept.append(_noted(edit.model_copy(update={"entry": changed}), EDITED))
+        elif decision == "edit":
+            kept.append(_noted(_reworded(edit, text), EDITED))
         else:
-            kept.append(_noted(edit, APPROVED) if at in numbers else edit)
+            kept.append(_noted(edit, APPROVED) if at in places else edit)
     return Approved(kept, rejected)
+
+
+def _reworded(edit: Edit, text: str) -> Edit:
+    """The edit with a person's text; uniting turns leaves a text as it is, so that becomes a replacement."""
+    entry = edit.entry.model_copy(update={"text": text, "quote": None}) if edit.entry is not None else None
+    return edit.model_copy(update={"entry": entry, "op": "UPDATE" if edit.op == "MERGE" else edit.op})
 
 
 def _noted(edit: Edit, by: str) -> Edit:

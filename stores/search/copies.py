@@ -81,13 +81,18 @@ class Copy:
         return self.documents.lengths
 
     @cached_property
-    def idf_mass(self) -> Floats:
-        """The idf of each entry's own words, each once, summed."""
+    def _own(self) -> tuple[Ints, Ints]:
+        """Each word of each entry's own, once: its number and the entry's place."""
         own = self.index.field == 0
         words, docs = self.index.words[own], self.index.doc[own]
         first = begins(words) | begins(docs)
-        kind, docs = np.cumsum(begins(words))[first], docs[first]
-        weight = idf(np.bincount(kind), len(self.rows))
+        kind: Ints = np.cumsum(begins(words), dtype=np.int64)
+        return kind[first], docs[first]
+
+    def idf_mass(self, among: Flags) -> Floats:
+        """The idf of each entry's own words, each once, summed; the statistics are those of these entries."""
+        kind, docs = self._own
+        weight = idf(np.bincount(kind, weights=among[docs]), int(among.sum()))
         return np.bincount(docs, weights=weight[kind], minlength=len(self.rows)).astype(np.float64)
 
     @cached_property
@@ -97,10 +102,13 @@ class Copy:
         order[sorted(range(len(self.ids)), key=self.ids.__getitem__)] = np.arange(len(self.ids))
         return order
 
-    @property
-    def last_said(self) -> float:
-        """When the last of them was said, in seconds; not finite where no time is known."""
-        return float(np.fmax.reduce(self.said, initial=-np.inf))
+    def speaking(self, among: Flags) -> frozenset[str]:
+        """Who speaks in these entries."""
+        return frozenset(self.speakers[code] for code in np.unique(self.speaker[among]).tolist() if code >= 0)
+
+    def last_said(self, among: Flags) -> float:
+        """When the last of these entries was said, in seconds; not finite where no time is known."""
+        return float(np.fmax.reduce(self.said[among], initial=-np.inf))
 
     @cached_property
     def around(self) -> Around:
@@ -109,6 +117,8 @@ class Copy:
         raw = raw[np.lexsort((self.position[raw], self.session[raw]))]
         # Turns of an unknown place all stand at the same one: nothing is beside them.
         beside = (np.diff(self.session[raw]) == 0) & (np.diff(self.position[raw]) > 0)
+        # What is staged is seen by its session alone: it must not weigh on what others see.
+        beside &= np.diff(self.staged[raw].astype(np.int8)) == 0
         near = beside & ~(np.abs(np.diff(self.said[raw])) > CLOSE)
         before, after = (np.full(len(self.rows), -1) for _ in range(2))
         before[raw[1:][near]], after[raw[:-1][near]] = raw[:-1][near], raw[1:][near]

@@ -112,19 +112,21 @@ def size(conn: sqlite3.Connection, scope: Scope) -> int:
 
 
 def speakers(conn: sqlite3.Connection, scope: Scope) -> frozenset[str]:
-    """Who speaks in the base scope's recallable entries."""
+    """Who speaks in what the scope's session may see."""
     found = conn.execute(
-        "SELECT DISTINCT speaker FROM entries WHERE scope_key = ? AND status IN ('active', 'staged')",
-        (scope.key,),
+        "SELECT DISTINCT speaker FROM entries WHERE scope_key = ?"
+        " AND (status = 'active' OR (status = 'staged' AND session = ?))",
+        (scope.key, scope.session),
     )
     return frozenset(row[0] for row in found if row[0])
 
 
 def last_said(conn: sqlite3.Connection, scope: Scope) -> float:
-    """When the last recallable entry was said, in seconds; NaN where no time is known."""
+    """When the last entry that the scope's session may see was said, in seconds; NaN where unknown."""
     found = conn.execute(
-        "SELECT max(observed_at) FROM entries WHERE scope_key = ? AND status IN ('active', 'staged')",
-        (scope.key,),
+        "SELECT max(observed_at) FROM entries WHERE scope_key = ?"
+        " AND (status = 'active' OR (status = 'staged' AND session = ?))",
+        (scope.key, scope.session),
     )
     return _seconds(found.fetchone()[0])
 

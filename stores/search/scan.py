@@ -23,13 +23,18 @@ class Lexical(NamedTuple):
     known: float
 
 
-def visible(copy: Copy, request: SearchRequest) -> Flags:
-    """What the request may see at all: of its granularities, active, or staged in its own session."""
+def recallable(copy: Copy, request: SearchRequest) -> Flags:
+    """What the request's session may see: active, or staged in it."""
     own = np.zeros(len(copy.rows), dtype=bool)
     if request.scope.session in copy.sessions:
         own = copy.session == copy.sessions.index(request.scope.session)
+    return np.asarray(~copy.staged | own)
+
+
+def visible(copy: Copy, request: SearchRequest) -> Flags:
+    """What the request may see at all: of its granularities, active, or staged in its own session."""
     kinds = [GRANULARITIES.index(granularity) for granularity in request.granularities]
-    return np.asarray((~copy.staged | own) & np.isin(copy.granularity, kinds))
+    return np.asarray(recallable(copy, request) & np.isin(copy.granularity, kinds))
 
 
 def candidates(copy: Copy, request: SearchRequest, allowed: Ints | None, now: float) -> Ints:

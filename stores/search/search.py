@@ -111,13 +111,13 @@ class Search:
             copy, found = self._handed(request, asked, scope.allowed)
         now = self._ledger.world.now().timestamp()
         places = scan.candidates(copy, request, scope.allowed, now)
-        seen = scan.visible(copy, request)
+        own, seen = scan.recallable(copy, request), scan.visible(copy, request)
         half_life = request.theta.half_life_days
         return [
             Looked(
                 copy,
                 places,
-                ranker.measure(Seen(copy, seen, query, one.views, one.known, now, half_life), places),
+                ranker.measure(Seen(copy, own, seen, query, one.views, one.known, now, half_life), places),
             )
             for query, one in zip(asked, found, strict=True)
         ]
@@ -129,7 +129,8 @@ class Search:
         if copy is None:
             speakers, last = reading.speakers(conn, request.scope), reading.last_said(conn, request.scope)
             return _Scope(None, allowed, speakers, last)
-        return _Scope(copy, allowed, frozenset(copy.speakers), copy.last_said)
+        own = scan.recallable(copy, request)
+        return _Scope(copy, allowed, copy.speaking(own), copy.last_said(own))
 
     def _copy(self, conn: sqlite3.Connection, scope: Scope) -> Copy | None:
         change, kept = changes.number(conn, scope) or 0, self._copies.get(scope)

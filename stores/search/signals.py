@@ -30,7 +30,8 @@ class Seen:
 
     Attributes:
         copy: The entries.
-        visible: Which of them the request may see; the others count nowhere.
+        recallable: Which of them its session may see; the others count nowhere.
+        visible: Which of these are of the request's granularities.
         asked: The query.
         lexical: Their BM25 in each view, (entries, 3), 0 where not visible.
         known: Share of the query's idf mass whose words some visible entry holds.
@@ -38,6 +39,7 @@ class Seen:
     """
 
     copy: Copy
+    recallable: Flags
     visible: Flags
     asked: Asked
     lexical: Floats
@@ -81,9 +83,9 @@ class Seen:
 
 
 def _cosines(vectors: Vectors, query: Vectors) -> Floats:
-    """Row by row: a matrix product may round a row differently beside other rows, and nobody's entries may
-    change another's scores."""
-    return np.asarray(np.einsum("ij,j->i", vectors, query), dtype=np.float64)
+    """Row by row: a matrix product may round a row differently beside other rows, or elsewhere in memory, and
+    nobody's entries may change another's scores."""
+    return np.asarray((vectors * query).sum(axis=1), dtype=np.float64)
 
 
 def bm25(seen: Seen) -> Floats:
@@ -167,7 +169,8 @@ def idf_mass(seen: Seen) -> Floats:
 
     "Sounds great!" answers nothing, whatever it matches.
     """
-    return seen.copy.idf_mass / (seen.copy.idf_mass + _TELLING)
+    mass = seen.copy.idf_mass(seen.recallable)
+    return mass / (mass + _TELLING)
 
 
 def session(seen: Seen) -> Floats:

@@ -12,9 +12,12 @@ from memcycle import Memory, Settings
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
 from memcycle.agents.refresher import Refresh, RefresherOutput
 from memcycle.agents.roles import Roles
+from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Approval
-from memcycle.graph import build_memory, build_remember, build_session
+from memcycle.graph import approval, build_memory, build_remember, build_session
+from memcycle.graph.environment import make_env
+from tests.banks import fact
 from tests.graph.conftest import ANA, Cycle
 from tests.graph.test_remember_graph import QUIET, conflict_with, facts
 from tests.graph.test_session_graph import ALLERGY, SAID, adds, knows, plain
@@ -130,7 +133,7 @@ def test_an_edited_text_is_what_is_written(cycle, moved):
     ("given", "problem"),
     [
         ("yes please", "is no decision"),
-        ([{"n": 2, "decision": "approve"}], "items are 1 to 1"),
+        ([{"n": 2, "decision": "approve"}], "the items are 1"),
         ([{"n": 1, "decision": "edit"}], "an edit needs a text"),
         ({"n": "1", "decision": "approve"}, "there is no item"),
         ([7], "is no decision"),
@@ -219,3 +222,40 @@ def test_a_memory_without_checkpoints_refuses_to_ask(tmp_path):
 def test_without_approval_no_node_is_in_the_way(cycle):
     graph = build_remember(Roles.rules(), cycle.bank)
     assert not [name for name in graph.nodes if name.startswith("approve")]
+
+
+@pytest.mark.parametrize("op", ["UPDATE", "MERGE"])
+def test_what_is_forgotten_meanwhile_does_not_shift_the_others(cycle, monkeypatch, op):
+    """Only the first was approved; it is gone when the answer comes."""
+    cycle.remember(
+        "Tea, please. And walnuts!", constructor=facts("Ana likes tea", "Ana eats walnuts"), **QUIET
+    )
+    tea, walnuts = cycle.bank.entries(ANA, granularity="fact")
+    new = fact("Ana eats cashews", "Ds1:1", scope=ANA)
+    edits = [Edit(op="DELETE", target=tea.id, quote="x"), Edit(op=op, target=walnuts.id, entry=new)]
+    env = make_env(
+        None, cycle.bank, settings(cycle, "user", kinds=(tea.kind,)), None
+    )
+    shown: list[dict] = []
+
+    def answer(asked):
+        shown.append(asked)
+        return [{"n": 1, "decision": "approve"}]
+
+    monkeypatch.setattr(approval, "interrupt", answer)
+    assert [edit.target for edit in approval.approved(env, ANA, edits).edits] == [tea.id]
+    cycle.bank.forget(ANA, tea.id, only=True)
+    kept = approval.approved(env, ANA, edits)
+    assert [[item["n"] for item in asked["items"]] for asked in shown] == [[1, 2], [2]]
+    assert walnuts.id not in [edit.target for edit in kept.edits], "nobody approved this one"
+
+
+def test_an_edited_union_becomes_a_replacement(cycle, monkeypatch):
+    cycle.remember("And walnuts!", constructor=facts("Ana eats walnuts"), **QUIET)
+    (walnuts,) = cycle.bank.entries(ANA, granularity="fact")
+    edits = [Edit(op="MERGE", target=walnuts.id, entry=fact("Ana eats walnuts", "Ds1:1", scope=ANA))]
+    env = make_env(None, cycle.bank, settings(cycle, "user", kinds=(walnuts.kind,)), None)
+    text = "Ana eats no walnuts"
+    monkeypatch.setattr(approval, "interrupt", lambda _: [{"n": 1, "decision": "edit", "text": text}])
+    (edit,) = approval.approved(env, ANA, edits).edits
+    assert (edit.op, edit.target, edit.entry.text) == ("UPDATE", walnuts.id, text)
