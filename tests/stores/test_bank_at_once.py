@@ -108,7 +108,7 @@ with Bank.open(Settings(home=home, chroma_url=url), embeddings=FakeEmbeddings())
     sys.stdin.readline()
     for n in range(10):
         bank.stage_turns(ANN, [said(1, f"line {n} of {number}")])
-        apply(bank, ANN, [add(f"Ann knows fact {n}", f"D1:{number}")])
+        apply(bank, ANN, [add(f"Ann knows fact {n}", f"told by {number}")])
 """
 
 
@@ -134,7 +134,7 @@ def test_processes_adding_the_same_facts_end_with_one_entry_each_and_all_sources
     with Bank.open(Settings(home=home), read_only=True, world=clock()) as bank:
         facts = bank.entries(ANN, granularity="fact")
         assert sorted(fact.text for fact in facts) == [f"Ann knows fact {n}" for n in range(10)]
-        assert all(set(fact.turns) == {"D1:0", "D1:1", "D1:2"} for fact in facts)
+        assert all(set(fact.turns) == {"told by 0", "told by 1", "told by 2"} for fact in facts)
         assert [turn.position for turn in bank.session_turns(ANN)] == list(range(1, 31))
         assert bank.embedder_id == "langchain:fake-bag"
 

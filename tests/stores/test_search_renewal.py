@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memcycle.core.edit import Edit
-from memcycle.core.errors import BadInput
+from memcycle.core.errors import BadInput, UnknownEntry
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import Bank
@@ -72,7 +72,7 @@ def do(bank, step):
         with bank.ledger.write(HER) as conn:
             conn.execute("UPDATE entries SET reinforcement = 0.1 WHERE id = ?", (old.id,))
     else:
-        with contextlib.suppress(BadInput):
+        with contextlib.suppress(BadInput, UnknownEntry):
             bank.edit(HER, old.id, text) if kind == "edit" else bank.undo(HER, old.id)
 
 
@@ -105,6 +105,7 @@ def assert_same(one, other):
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=1, max_size=40))
+@example([("delete", SESSIONS[0], 1, 28, "Graz?"), ("edit", SESSIONS[0], 1, 4, "Graz?")])
 def test_a_renewed_copy_is_what_reading_the_scope_whole_gives(steps):
     with tempfile.TemporaryDirectory() as folder, opened(folder) as one, opened(folder) as other:
         for scope in SESSIONS:
