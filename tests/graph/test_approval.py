@@ -233,9 +233,7 @@ def test_what_is_forgotten_meanwhile_does_not_shift_the_others(cycle, monkeypatc
     tea, walnuts = cycle.bank.entries(ANA, granularity="fact")
     new = fact("Ana eats cashews", "Ds1:1", scope=ANA)
     edits = [Edit(op="DELETE", target=tea.id, quote="x"), Edit(op=op, target=walnuts.id, entry=new)]
-    env = make_env(
-        None, cycle.bank, settings(cycle, "user", kinds=(tea.kind,)), None
-    )
+    env = make_env(None, cycle.bank, settings(cycle, "user", kinds=(tea.kind,)), None)
     shown: list[dict] = []
 
     def answer(asked):

@@ -1,6 +1,7 @@
 """The Chroma index: one contract for the embedded and the server mode, then what is particular to each."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -505,6 +506,7 @@ def test_a_server_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytes
     with chroma_server(tmp_path) as (url, process):
         index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), HOME, DIM)
         process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)  # stopped now, not soon
         with pytest.raises(StoreError, match=f"{url} does not answer .ReadTimeout. while reading"):
             ask(index, "dogs")
         index.close()
