@@ -146,7 +146,7 @@ class Examining(Writing):
         vectors = self._for_writing().vectors
         prepared = applying.prepare(vectors, [edit] if edit is not None else [])
         with self._write(scope) as writer:
-            probe = next((one for one in probes.of_scope(writer.conn, scope) if one.id == probe_id), None)
+            probe = probes.by_ids(writer.conn, scope, [probe_id]).get(probe_id)
             if probe is None or probe.repair is None or probe.repair.decision is not None:
                 return probe.repair if probe is not None else None
             if prepared and not sessions.is_open(writer.conn, scope, staging.session_of(scope)):
@@ -177,7 +177,7 @@ def _is_unweighed(probe: Probe) -> bool:
 
 
 def _update(writer: Writer, scope: Scope, changes: Mapping[str, Mapping[str, Any]]) -> list[Probe]:
-    there = {one.id: one for one in probes.of_scope(writer.conn, scope)}
+    there = probes.by_ids(writer.conn, scope, changes)
     changed = [_changed(there[name], new) for name, new in changes.items() if name in there]
     resting = probes.resting(writer.conn, scope, changed)
     probes.put(writer.conn, scope, resting)

@@ -16,7 +16,7 @@ from memcycle.core.errors import BadInput
 from memcycle.core.messages import clean_text, image_note
 from memcycle.core.turn import Turn, turn_id
 from memcycle.evals.dataset import GivenFact, Question, Sample
-from memcycle.evals.datasets.reading import answer_text, errors_of, object_in, read_json, text_in
+from memcycle.evals.datasets.reading import answer_text, object_in, samples_of, text_in
 from memcycle.evals.metrics import ADVERSARIAL, MULTI_HOP, OPEN_DOMAIN
 
 CATEGORIES = {1: MULTI_HOP, 2: "temporal", 3: OPEN_DOMAIN, 4: "single-hop", 5: ADVERSARIAL}
@@ -28,9 +28,7 @@ REPORTING = ("conv-44", "conv-47", "conv-48", "conv-49", "conv-50")
 
 def load_locomo(path: Path, *, zone: tzinfo) -> list[Sample]:
     """The samples of a LoCoMo file, see `memcycle.evals.dataset.Loader`."""
-    data = read_json(path)
-    with errors_of(path):
-        return read_locomo(data, zone=zone)
+    return samples_of(path, read_locomo, zone=zone)
 
 
 def read_locomo(data: Any, *, zone: tzinfo) -> list[Sample]:

@@ -23,10 +23,9 @@ from memcycle.core.turn import Turn, turn_id
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.datasets.reading import (
     answer_text,
-    errors_of,
     list_in,
     object_in,
-    read_json,
+    samples_of,
     text_in,
     unused,
 )
@@ -36,9 +35,7 @@ _WEEKDAY = re.compile(r"\s*\(\w+\)\s*")
 
 def load_longmemeval(path: Path, *, zone: tzinfo) -> list[Sample]:
     """The samples of a LongMemEval file, one a question; see `memcycle.evals.dataset.Loader`."""
-    data = read_json(path)
-    with errors_of(path):
-        return read_longmemeval(data, zone=zone)
+    return samples_of(path, read_longmemeval, zone=zone)
 
 
 def read_longmemeval(data: Any, *, zone: tzinfo) -> list[Sample]:

@@ -29,10 +29,9 @@ from memcycle.core.turn import MessageType, Turn, turn_id
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.datasets.reading import (
     answer_text,
-    errors_of,
     list_in,
     object_in,
-    read_json,
+    samples_of,
     text_in,
     unused,
 )
@@ -55,9 +54,7 @@ class _Said(NamedTuple):
 
 def load_membench(path: Path, *, zone: tzinfo) -> list[Sample]:
     """The samples of a MemBench file, one a trajectory; see `memcycle.evals.dataset.Loader`."""
-    data = read_json(path)
-    with errors_of(path):
-        return read_membench(data, zone=zone, name=path.stem)
+    return samples_of(path, read_membench, zone=zone, name=path.stem)
 
 
 def read_membench(data: Any, *, zone: tzinfo, name: str) -> list[Sample]:

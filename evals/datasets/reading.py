@@ -1,13 +1,14 @@
 """What the readers of data sets share: JSON files, and errors that name where they are."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_file
+from memcycle.evals.dataset import Sample
 
 
 def read_json(path: Path) -> Any:
@@ -21,6 +22,13 @@ def read_json(path: Path) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is not JSON: {error}") from None
+
+
+def samples_of(path: Path, read: Callable[..., list[Sample]], **how: Any) -> list[Sample]:
+    """The samples that `read` makes of a file's parsed JSON, with these arguments; see `dataset.Loader`."""
+    data = read_json(path)
+    with errors_of(path):
+        return read(data, **how)
 
 
 @contextmanager

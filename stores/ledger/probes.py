@@ -34,6 +34,16 @@ def of_scope(conn: sqlite3.Connection, scope: Scope, part: int | None = None) ->
     return [Probe.model_validate_json(row["data"]) for row in found]
 
 
+def by_ids(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, Probe]:
+    """Probes of the scope's session, of all without one, by id; unknown ids are left out."""
+    found = conn.execute(
+        "SELECT id, data FROM probes WHERE scope_key = ? AND session = coalesce(?, session)"
+        " AND id IN (SELECT value FROM json_each(?))",
+        (scope.key, scope.session, json_list(ids)),
+    )
+    return {row["id"]: Probe.model_validate_json(row["data"]) for row in found}
+
+
 def delete(conn: sqlite3.Connection, scope: Scope, probes: Iterable[Probe]) -> None:
     """Removes these probes."""
     conn.execute(

@@ -37,14 +37,15 @@ def visible(copy: Copy, request: SearchRequest) -> Flags:
     return np.asarray(recallable(copy, request) & np.isin(copy.granularity, kinds))
 
 
-def candidates(copy: Copy, request: SearchRequest, allowed: Ints | None, now: float) -> Ints:
+def candidates(copy: Copy, request: SearchRequest, seen: Flags, allowed: Ints | None, now: float) -> Ints:
     """Places of what of it may become a hit.
 
     Args:
+        seen: What the request may see, see `visible`.
         allowed: Ledger rows that pass the request's filters; None without filters.
         now: Seconds; what expired before is no hit.
     """
-    pool = visible(copy, request) & ~(copy.expires < now)
+    pool = seen & ~(copy.expires < now)
     if allowed is not None:
         pool &= np.isin(copy.rows, allowed)
     if request.exclude:
@@ -52,10 +53,9 @@ def candidates(copy: Copy, request: SearchRequest, allowed: Ints | None, now: fl
     return np.flatnonzero(pool)
 
 
-def words(copy: Copy, request: SearchRequest, query: Asked) -> Lexical:
-    """BM25 over a whole scope, each granularity in the statistics of what the request may see of it."""
+def words(copy: Copy, request: SearchRequest, seen: Flags, query: Asked) -> Lexical:
+    """BM25 over a whole scope, each granularity in the statistics of what the request may see: `seen`."""
     postings = copy.index.postings(query.terms)
-    seen = visible(copy, request)
     views, known = np.zeros((len(copy.rows), VIEWS)), 0.0
     for granularity in request.granularities:
         docs = seen & (copy.granularity == GRANULARITIES.index(granularity))

@@ -106,18 +106,21 @@ class Search:
             scope = self._scope(conn, request)
         asked = prepare(request.queries, self._embedder, speakers=scope.speakers, last=scope.last)
         if scope.copy is not None:
-            copy, found = scope.copy, [scan.words(scope.copy, request, query) for query in asked]
+            copy = scope.copy
+            seen = scan.visible(copy, request)
+            found = [scan.words(copy, request, seen, query) for query in asked]
         else:
             copy, found = self._handed(request, asked, scope.allowed)
+            seen = scan.visible(copy, request)
         now = self._ledger.world.now().timestamp()
-        places = scan.candidates(copy, request, scope.allowed, now)
-        own, seen = scan.recallable(copy, request), scan.visible(copy, request)
+        places = scan.candidates(copy, request, seen, scope.allowed, now)
+        mass = copy.idf_mass(scan.recallable(copy, request))
         half_life = request.theta.half_life_days
         return [
             Looked(
                 copy,
                 places,
-                ranker.measure(Seen(copy, own, seen, query, one.views, one.known, now, half_life), places),
+                ranker.measure(Seen(copy, seen, mass, query, one.views, one.known, now, half_life), places),
             )
             for query, one in zip(asked, found, strict=True)
         ]

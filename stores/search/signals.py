@@ -30,8 +30,8 @@ class Seen:
 
     Attributes:
         copy: The entries.
-        recallable: Which of them its session may see; the others count nowhere.
-        visible: Which of these are of the request's granularities.
+        visible: Which of them the request may see; the others count nowhere.
+        mass: Idf of each one's own words, summed, in the statistics of what the request's session may see.
         asked: The query.
         lexical: Their BM25 in each view, (entries, 3), 0 where not visible.
         known: Share of the query's idf mass whose words some visible entry holds.
@@ -39,8 +39,8 @@ class Seen:
     """
 
     copy: Copy
-    recallable: Flags
     visible: Flags
+    mass: Floats
     asked: Asked
     lexical: Floats
     known: float
@@ -169,8 +169,7 @@ def idf_mass(seen: Seen) -> Floats:
 
     "Sounds great!" answers nothing, whatever it matches.
     """
-    mass = seen.copy.idf_mass(seen.recallable)
-    return mass / (mass + _TELLING)
+    return seen.mass / (seen.mass + _TELLING)
 
 
 def session(seen: Seen) -> Floats:
