@@ -1,0 +1,100 @@
+"""The words of a text with a vector each, kept small: what MaxSim compares.
+
+A contextual model gives a word another vector in another sentence. 64 signed bytes a word are kept of it: the
+coordinates along the directions in which the words of everyday talk differ most (principal components of a
+sample that ships, so that nobody's text shapes what another's is compared by).
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+KEPT = 64
+"""Numbers kept a word, at most."""
+_SAMPLE = resources.files(__package__).joinpath("sample_talk.txt").read_text(encoding="utf-8").splitlines()
+
+
+class Words(NamedTuple):
+    """The words of a text, and their vectors, (words, dim)."""
+
+    words: list[str]
+    vectors: Floats
+
+
+EncodeWords = Callable[[Sequence[str]], list[Words]]
+
+
+class Small:
+    """Vectors of words as they are kept.
+
+    Attributes:
+        vectors: Unit vectors but for rounding, (words, at most 64).
+    """
+
+    def __init__(self, vectors: Floats) -> None:
+        self.vectors = vectors
+
+    @classmethod
+    def read(cls, blob: bytes) -> "Small":
+        """From `blob`."""
+        width = int.from_bytes(blob[:1], "little")
+        scale = np.frombuffer(blob, dtype="<f4", count=1, offset=1)[0]
+        return cls(np.frombuffer(blob, dtype=np.int8, offset=5).reshape(-1, width) * np.float32(scale))
+
+    @property
+    def blob(self) -> bytes:
+        """Their width in a byte, the scale of all, and a signed byte a number."""
+        scale = float(np.abs(self.vectors).max(initial=0.0)) / 127 or 1.0
+        head = self.vectors.shape[1].to_bytes(1, "little") + np.array(scale, dtype="<f4").tobytes()
+        return bytes(head + np.rint(self.vectors / scale).astype(np.int8).tobytes())
+
+
+class Shrinking:
+    """From a model's vectors of words to what is kept of them.
+
+    Args:
+        encode: The model.
+        name: The model's id.
+    """
+
+    def __init__(self, encode: EncodeWords, name: str) -> None:
+        self._encode, self._name = encode, name
+
+    @property
+    def id(self) -> str:
+        """Names the model and the directions: what another one kept cannot be compared."""
+        sample = hashlib.blake2b("\n".join(_SAMPLE).encode(), digest_size=4).hexdigest()
+        return f"{self._name}/words-{KEPT}-{sample}"
+
+    def words(self, texts: Sequence[str]) -> list[Words]:
+        """The words of texts with their unit vectors as they are compared, (words, at most 64)."""
+        found = self._encode(texts) if texts else []
+        return [
+            Words(words, _units(vectors @ self._directions) if words else np.zeros((0, KEPT), np.float32))
+            for words, vectors in found
+        ]
+
+    @cached_property
+    def _directions(self) -> Floats:
+        spoken = np.concatenate([one.vectors for one in self._encode(_SAMPLE) if one.words], dtype=np.float64)
+        if spoken.shape[1] <= KEPT:
+            return np.eye(spoken.shape[1], dtype=np.float32)
+        _, directions = np.linalg.eigh(spoken.T @ spoken)
+        return np.asarray(directions[:, ::-1][:, :KEPT], dtype=np.float32)
+
+
+def stacked(words: list[str], vectors: Any) -> Words:
+    """Words with their vectors, anything numpy reads as (words, dim), brought to length one."""
+    width = -1 if words else 0
+    return Words(words, _units(np.asarray(vectors, dtype=np.float32).reshape(len(words), width)))
+
+
+def _units(vectors: Floats) -> Floats:
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9))
