@@ -6,6 +6,10 @@ from pydantic import AwareDatetime, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
+from memcycle.core.theta import AnswerStyle
+
+Style = Literal["short", "sentence"] | AnswerStyle
+"""How an answer is phrased: of the settings, or of theta."""
 
 
 class AnswererInput(RoleInput):
@@ -14,7 +18,7 @@ class AnswererInput(RoleInput):
     question: str
     evidence: list[MemoryView]
     window: list[TurnView] = []
-    style: Literal["short", "sentence"] = "short"
+    style: Style = "short"
     now: AwareDatetime
 
 

@@ -7,6 +7,7 @@ bare list where one list is all that is asked. Everything else is an error for t
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar, get_origin
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -220,11 +221,17 @@ def _validate(value: dict[str, Any], model: type[Output], context: Mapping[str, 
         raise Unreadable(f"the reply has none of the fields {', '.join(fields)}")
     try:
         # What models are not asked for, they do not get to say.
-        asked = model.model_json_schema()["properties"]
+        asked = _asked_fields(model)
         said = {name: part for name, part in value.items() if name in asked}
         return model.model_validate(said, context=dict(context or {}))
     except ValidationError as error:
         raise Unreadable(_explain(error)) from error
+
+
+@cache
+def _asked_fields(model: type[BaseModel]) -> frozenset[str]:
+    # Making the schema takes longer than reading a reply.
+    return frozenset(model.model_json_schema()["properties"])
 
 
 def _explain(error: ValidationError) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from memcycle.agents.answerer import AnswererInput
 from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
+from memcycle.agents.diagnoser import DiagnoserInput
 from memcycle.agents.episodes import TriggerInput, WriterInput
 from memcycle.agents.grader import GradeItem, GraderInput
 from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
@@ -22,15 +23,30 @@ from memcycle.agents.query_reasoner import QueryReasonerInput
 from memcycle.agents.refresher import ConflictView, RefresherInput
 from memcycle.agents.repairer import RepairerInput
 from memcycle.agents.retriever import RetrieverInput
+from memcycle.agents.verifier import VerifierInput
 from memcycle.agents.views import MemoryView, RoleInput, TurnView
 
 NONE = "(none)"
 
 _MARKS = (
     "turns?|items?|window|memory|memories|queries|query|question|guidance|conflicts?|facts?|cites|near|now|"
-    "tried|gap|avoid|purpose|style|new|round|other|against|speaker|time_need|gold|answer|proposal"
+    "tried|gap|avoid|purpose|style|way|new|round|other|against|speaker|time_need|gold|answer|proposal|"
+    "objective|dimensions|attempts|patterns|failures|held"
 )
-_OURS = re.compile(rf"<(?=\s*/?\s*(?:{_MARKS})\b)", re.IGNORECASE)
+# Whatever a model may read as "<", and over what it cannot see, such as spaces of no width.
+_OURS = re.compile(rf"[<＜﹤](?=[^\w<＜﹤]{{0,20}}(?:{_MARKS})\b)", re.IGNORECASE)
+_IN_ATTRIBUTES = str.maketrans(
+    {
+        "&": "&amp;",
+        '"': "&quot;",
+        "<": "&lt;",
+        "＜": "&lt;",
+        "﹤": "&lt;",
+        ">": "&gt;",
+        "＞": "&gt;",
+        "﹥": "&gt;",
+    }
+)
 # Not strftime("%A"): its names follow the locale of the process.
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -67,9 +83,7 @@ def memories_text(memories: Iterable[MemoryView], mark: str = "memory") -> str:
 
 def _attribute(value: str) -> str:
     """A value that cannot end its quotes, its mark or its line."""
-    for char, safe in (("&", "&amp;"), ('"', "&quot;"), ("<", "&lt;"), (">", "&gt;")):
-        value = value.replace(char, safe)
-    return " ".join(value.split())
+    return " ".join(value.translate(_IN_ATTRIBUTES).split())
 
 
 def _mark(name: str, attributes: Mapping[str, str | None], text: str) -> str:
@@ -159,6 +173,7 @@ def _retriever(value: RetrieverInput) -> dict[str, str]:
         "items": turns_text(value.items, "item"),
         "window": turns_text(value.window),
         "purpose": value.purpose,
+        "parts": str(value.parts),
         "now": moment(value.now),
     }
 
@@ -227,6 +242,19 @@ def _answerer(value: AnswererInput) -> dict[str, str]:
     }
 
 
+def _verifier(value: VerifierInput) -> dict[str, str]:
+    return {
+        "question": shown(value.question),
+        "answer": shown(value.answer),
+        "answerable": json.dumps(value.answerable),
+        "memories": memories_text(value.evidence),
+        "window": turns_text(value.window),
+        "style": value.style,
+        "way": "multi_candidate" if value.candidates else "strict",
+        "now": moment(value.now),
+    }
+
+
 def _prober(value: ProberInput) -> dict[str, str]:
     return {
         "turns": turns_text(value.turns),
@@ -266,6 +294,25 @@ def _consolidator(value: ConsolidatorInput) -> dict[str, str]:
     }
 
 
+def _records(values: Iterable[RoleInput]) -> str:
+    """Plain records, one JSON object a line, without what is empty."""
+    lines = (shown(value.model_dump_json(exclude_defaults=True)) for value in values)
+    return "\n".join(lines) or NONE
+
+
+def _diagnoser(value: DiagnoserInput) -> dict[str, str]:
+    return {
+        "objective": shown(value.objective),
+        "score": json.dumps(value.score),
+        "token_budget": str(value.token_budget),
+        "dimensions": _records(value.dimensions),
+        "patterns": _records(value.patterns),
+        "failures": _records(value.failures),
+        "held": _records(value.held),
+        "tried": _records(value.tried),
+    }
+
+
 _RENDERERS: dict[str, Callable[[Any], dict[str, str]]] = {
     "constructor": _constructor,
     "episode_trigger": _episode_trigger,
@@ -278,8 +325,10 @@ _RENDERERS: dict[str, Callable[[Any], dict[str, str]]] = {
     "answerability": _answerability,
     "query_reasoner": _query_reasoner,
     "answerer": _answerer,
+    "verifier": _verifier,
     "prober": _prober,
     "grader": _grader,
     "repairer": _repairer,
     "consolidator": _consolidator,
+    "diagnoser": _diagnoser,
 }

@@ -12,11 +12,13 @@ class RetrieverInput(RoleInput):
     Attributes:
         items: What to search memory for; `n` is 1-based.
         window: The short-term window W_t, oldest first, not itself searched for.
+        parts: Sub-questions at most that an item is to be taken apart into; 0: it is left whole.
     """
 
     purpose: Purpose
     items: list[TurnView]
     window: list[TurnView] = []
+    parts: int = Field(0, ge=0)
     now: AwareDatetime
 
 
@@ -37,6 +39,7 @@ class Plan(RoleOutput):
     intent: Intent
     k: int = Field(ge=1, le=100, description="how many entries this needs (K_dyn)")
     speaker: str | None = Field(None, description="the person whose words are asked about, if one is named")
+    parts: list[str] = Field([], description="sub-questions that stand alone, where they are asked for")
 
 
 class RetrieverOutput(RoleOutput):

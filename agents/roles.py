@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from memcycle.agents.answerer import AnswererInput, AnswererOutput
 from memcycle.agents.consolidator import ConsolidatorInput, ConsolidatorOutput
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput
+from memcycle.agents.diagnoser import DiagnoserInput, DiagnoserOutput
 from memcycle.agents.episodes import TriggerInput, TriggerOutput, WriterInput, WriterOutput
 from memcycle.agents.grader import GraderInput, GraderOutput
 from memcycle.agents.judge import FactJudgeInput, FactJudgeOutput, JudgeInput, JudgeOutput
@@ -21,6 +22,7 @@ from memcycle.agents.query_reasoner import QueryReasonerInput, QueryReasonerOutp
 from memcycle.agents.refresher import RefresherInput, RefresherOutput
 from memcycle.agents.repairer import RepairerInput, RepairerOutput
 from memcycle.agents.retriever import RetrieverInput, RetrieverOutput
+from memcycle.agents.verifier import VerifierInput, VerifierOutput
 
 if TYPE_CHECKING:
     from memcycle.prompts import PromptSet
@@ -37,10 +39,12 @@ OUTPUTS: dict[str, type[BaseModel]] = {
     "answerability": AnswerabilityOutput,
     "query_reasoner": QueryReasonerOutput,
     "answerer": AnswererOutput,
+    "verifier": VerifierOutput,
     "prober": ProberOutput,
     "grader": GraderOutput,
     "repairer": RepairerOutput,
     "consolidator": ConsolidatorOutput,
+    "diagnoser": DiagnoserOutput,
 }
 
 
@@ -69,10 +73,12 @@ class Roles:
     answerability: Runnable[AnswerabilityInput, AnswerabilityOutput] = _rules("answerability")
     query_reasoner: Runnable[QueryReasonerInput, QueryReasonerOutput] = _rules("query_reasoner")
     answerer: Runnable[AnswererInput, AnswererOutput] = _rules("answerer")
+    verifier: Runnable[VerifierInput, VerifierOutput] = _rules("verifier")
     prober: Runnable[ProberInput, ProberOutput] = _rules("prober")
     grader: Runnable[GraderInput, GraderOutput] = _rules("grader")
     repairer: Runnable[RepairerInput, RepairerOutput] = _rules("repairer")
     consolidator: Runnable[ConsolidatorInput, ConsolidatorOutput] = _rules("consolidator")
+    diagnoser: Runnable[DiagnoserInput, DiagnoserOutput] = _rules("diagnoser")
     model_name: str = "rules"
 
     @classmethod

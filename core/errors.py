@@ -17,6 +17,10 @@ class StoreBusy(StoreError):
     """Another process holds the embedded index of this home. Names its pid."""
 
 
+class LedgerDamaged(StoreError):
+    """The ledger's file is no sound database. Says how to go on."""
+
+
 class EmbedderMismatch(StoreError):
     """The store was built with another embedder. Names both and the command that re-embeds."""
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
 from memcycle.core.entry import Granularity, Kind
+from memcycle.core.redaction import Redact
 from memcycle.core.theta import Switches, Theta
 
 DEFAULT_HOME = Path(".memcycle")
@@ -91,12 +92,16 @@ class Settings(BaseModel):
         timezone: IANA name of the zone of naive times.
         embedder: `wordllama` (in the wheel, default), `minilm` (Chroma's ONNX model) or the id of a
             LangChain `Embeddings` handed to `Memory.open(embeddings=...)`.
+        token_vectors: Keep a small vector of each word in its context, some 2 KB a turn, for the signal
+            `maxsim`; for embedders that give them (`minilm`, or an `Embeddings` with `embed_words`).
         chroma_url: `http://host:port` of a `chroma run` server; None is the embedded index.
         shards: Collections the entries are spread over by a hash of the base scope.
         serving_batch: Upserts a batch while serving. bulk_batch: the same in bulk import.
         lock_timeout: Seconds to wait for another process before saying who holds the store.
         retention: Limits on what is kept; none by default.
         approval: What a person is asked about before it is written; nothing by default.
+        redact: Secrets taken out of all text before it is stored, embedded or shown to a model; True is the
+            common kinds, None (default) none. What was stored before stays as it is.
         idle_after: Seconds without a new turn, a year at most, after which `Memory` ends a session; None
             never does.
     """
@@ -106,6 +111,7 @@ class Settings(BaseModel):
     home: Path = DEFAULT_HOME
     timezone: str = "UTC"
     embedder: str = "wordllama"
+    token_vectors: bool = False
     chroma_url: str | None = None
     shards: int = Field(default=32, ge=1, le=1024)
     serving_batch: int = Field(default=50, ge=1, le=5000)
@@ -118,6 +124,7 @@ class Settings(BaseModel):
     verification: Verification = Field(default_factory=Verification)
     retention: tuple[Retention, ...] = ()
     approval: Approval = Field(default_factory=Approval)
+    redact: Redact | None = None
     theta: Theta = Field(default_factory=Theta)
     switches: Switches = Field(default_factory=Switches)
 
@@ -130,6 +137,13 @@ class Settings(BaseModel):
             raise ValueError(f"timezone {value!r} is not an IANA zone name such as Europe/Vienna") from error
         return value
 
+    @field_validator("redact", mode="before")
+    @classmethod
+    def _switched(cls, value: Any) -> Any:
+        if isinstance(value, str | bool):
+            return Redact() if TypeAdapter(bool).validate_python(value) else None
+        return value
+
     @property
     def zone(self) -> ZoneInfo:
         """The zone of naive times."""
@@ -137,10 +151,10 @@ class Settings(BaseModel):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ, **explicit: Any) -> Self:
-        """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_CHROMA_URL`; explicit values win."""
-        named = {
-            key: env.get(f"MEMCYCLE_{key.upper()}") for key in ("home", "timezone", "embedder", "chroma_url")
-        }
+        """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_TOKEN_VECTORS` (true or false),
+        `_CHROMA_URL`, `_REDACT` (true or false); explicit values win."""
+        names = ("home", "timezone", "embedder", "token_vectors", "chroma_url", "redact")
+        named = {key: env.get(f"MEMCYCLE_{key.upper()}") for key in names}
         values: dict[str, Any] = {key: value for key, value in named.items() if value}
         values.update({key: value for key, value in explicit.items() if value is not None})
         return cls(**values)

@@ -1,8 +1,60 @@
 """Theta: the whole retrieval configuration as data (EvolveMem eq. 2)."""
 
-from typing import Literal, Self
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
+
+from memcycle.core.category import CATEGORIES, Category
+from memcycle.core.errors import BadInput
+from memcycle.core.theta_file import complaints_of, read_object, read_theta, write_theta
+from memcycle.core.theta_parts import (
+    AnswerStyle,
+    Decomposition,
+    Extraction,
+    Reflection,
+    Routing,
+    Shares,
+    Swap,
+    VerificationStyle,
+    Views,
+)
+from memcycle.core.theta_space import (
+    OVERRIDES,
+    Clamped,
+    Dimension,
+    complaint,
+    dimension_at,
+    dimensions_of,
+    fitted,
+    flattened,
+    is_override,
+    is_same,
+    tree,
+    value_at,
+)
+
+__all__ = [
+    "CATEGORIES",
+    "AnswerStyle",
+    "Category",
+    "Clamped",
+    "Decomposition",
+    "Dimension",
+    "Extraction",
+    "Fusion",
+    "Reflection",
+    "Routing",
+    "Shares",
+    "Swap",
+    "Switches",
+    "Theta",
+    "VerificationStyle",
+    "Views",
+    "Weights",
+]
 
 Fusion = Literal["linear", "weighted_sum", "sum", "rrf"]
 
@@ -39,6 +91,7 @@ class Weights(BaseModel):
     idf_mass: float = _weight(1.5, "how much it says at all")
     session: float = _weight(4.0, "the three best of its session")
     answer: float = _weight(1.5, "follows somebody else's question that matches")
+    maxsim: float = _weight(3.0, "each word asked, by the nearest word there; needs token_vectors")
     neighbours: float = _weight(0.0, "the turns beside it match")
     importance: float = _weight(0.0, "how important it was found")
     recency: float = _weight(0.0, "how lately it was said")
@@ -50,35 +103,16 @@ class Weights(BaseModel):
         return cls.model_validate(dict.fromkeys(cls.model_fields, 0.0) | weights)
 
 
-class Shares(BaseModel):
-    """Share of each granularity among the candidates, for one routed operator."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    raw: float = Field(ge=0, le=1)
-    fact: float = Field(ge=0, le=1)
-    episode: float = Field(ge=0, le=1)
-
-
-class Routing(BaseModel):
-    """What AMA's operator (raw, fact, episode) means for the candidates.
-
-    `exclusive` is the paper's form: only the routed granularity, the others on Retry. `shares` keeps
-    some of each, which loses less when the route is wrong.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    mode: Literal["shares", "exclusive"] = "shares"
-    raw: Shares = Shares(raw=0.7, fact=0.25, episode=0.05)
-    fact: Shares = Shares(raw=0.5, fact=0.4, episode=0.1)
-    episode: Shares = Shares(raw=0.4, fact=0.35, episode=0.25)
-
-
 class Theta(BaseModel):
     """Every dimension of retrieval, with its range.
 
-    `k_r`, `h`, `k_m` and `density` are AMA's and MemMA's round limits, minimum K and Judge threshold.
+    `k_r`, `h`, `k_m` and `density` are AMA's and MemMA's round limits, minimum K and Judge threshold; most
+    of the others are EvolveMem's action space (eq. 2, table 7). As shipped, what costs a model call more is
+    off: swap, decomposition, reflection and verification.
+
+    Attributes:
+        overrides: By category of question (memcycle's own, never a gold label), dimensions that are another
+            for such questions: `{"temporal": {"k": 40, "weights.recency": 2}}`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -99,14 +133,172 @@ class Theta(BaseModel):
         0.92, ge=0, le=1, description="cosine above which two facts are compared by a role"
     )
     near_duplicate: float = Field(
-        0.8, gt=0, le=1, description="share of their words from which two facts are one (Jaccard)"
+        0.8, ge=0.01, le=1, description="share of their words from which two facts are one (Jaccard)"
     )
     saturation_turns: int = Field(20, ge=2, le=500, description="an episode closes at this many turns")
     saturation_tokens: int = Field(2000, ge=50, le=100_000, description="or at this many tokens")
     routing: Routing = Field(default_factory=Routing)
+    views: Views = Field(default_factory=Views)
     weights: Weights = Field(default_factory=Weights)
     fusion: Fusion = Field("linear", description="how the signals become an order")
-    half_life_days: float = Field(30.0, gt=0, le=36_500, description="days in which recency halves")
+    half_life_days: float = Field(30.0, ge=0.01, le=36_500, description="days in which recency halves")
+    reference_date: AwareDatetime | None = Field(
+        None, description="when recency counts from; null: the time of the question"
+    )
+    swap: Swap = Field(default_factory=Swap)
+    decomposition: Decomposition = Field(default_factory=Decomposition)
+    reflection: Reflection = Field(default_factory=Reflection)
+    verification: VerificationStyle = Field("off", description="second look at unknown and unsure answers")
+    answer_style: AnswerStyle | None = Field(
+        None, description="how answers are phrased; null: as settings.answer_style says"
+    )
+    extraction: Extraction = Field(default_factory=Extraction)
+    overrides: dict[Category, dict[str, Any]] = Field(default_factory=dict)
+
+    @field_validator("overrides", mode="before")
+    @classmethod
+    def _by_path(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {key: flattened(own) if isinstance(own, Mapping) else own for key, own in value.items() if own}
+
+    @field_validator("overrides")
+    @classmethod
+    def _fit(cls, overrides: dict[Category, dict[str, Any]]) -> dict[Category, dict[str, Any]]:
+        return {
+            category: {path: _override(category, path, value) for path, value in own.items()}
+            for category, own in overrides.items()
+        }
+
+    @classmethod
+    def dimensions(cls) -> dict[str, Dimension]:
+        """Every dimension by its path, such as `weights.bm25`, flat over the parts.
+
+        Overrides are none themselves: `overrides.CATEGORY.PATH` has the range of the dimension at PATH. Nor
+        is the version, a name.
+        """
+        return {path: one for path, one in _dimensions().items() if one.type != "text"}
+
+    def get(self, path: str) -> Any:
+        """The value of a dimension; of `overrides.CATEGORY.PATH` None where there is none.
+
+        Raises:
+            BadInput: no such dimension; the nearest one is named.
+        """
+        dimension_at(path, _dimensions(), overridable())
+        return _given(self).get(path) if is_override(path) else value_at(self, path)
+
+    def with_changes(self, changes: Mapping[str, Any]) -> tuple[Self, list[Clamped]]:
+        """This configuration with other values, each brought into its range.
+
+        Args:
+            changes: Values by path, `{"weights.bm25": 2, "overrides.temporal.k": 40}`, or nested as a file
+                holds them, up to a whole configuration. None at the path of an override takes it away;
+                `overrides` nested replaces all of them.
+
+        Returns:
+            The configuration, and what was out of range or no whole number, in the order of the changes.
+
+        Raises:
+            BadInput: unknown paths and values of the wrong type, all of them, by name.
+        """
+        values, complaints, clamped = _flat(self), list[str](), list[Clamped]()
+        if isinstance(changes.get(OVERRIDES), Mapping):
+            values = {path: value for path, value in values.items() if not path.startswith(f"{OVERRIDES}.")}
+        for path, asked in flattened(changes).items():
+            try:
+                dimension = dimension_at(path, _dimensions(), overridable())
+                unset = asked is None and is_override(path)
+                given = values[path] = None if unset else fitted(path, asked, dimension)
+            except BadInput as error:
+                complaints.append(str(error))
+                continue
+            if given is not None and dimension.type in ("int", "float") and not is_same(asked, given):
+                clamped.append(Clamped(path, asked, given))
+        if complaints:
+            raise BadInput("theta: " + "; ".join(complaints))
+        return type(self).model_validate(tree(values)), clamped
+
+    def diff(self, other: "Theta") -> list[tuple[str, Any, Any]]:
+        """Dimensions and overrides in which two configurations differ: path, mine, the other's.
+
+        An override that only one has is None in the other.
+        """
+        mine, others = _flat(self), _flat(other)
+        return [
+            (path, mine.get(path), others.get(path))
+            for path in dict.fromkeys([*mine, *others])
+            if not is_same(mine.get(path), others.get(path))
+        ]
+
+    def for_category(self, category: Category) -> Self:
+        """This configuration as it is for one category of questions."""
+        own = self.overrides.get(category)
+        return self.with_changes(own)[0] if own else self
+
+    @classmethod
+    def load(cls, path: "Path | str") -> Self:
+        """A configuration from a JSON file; what it does not name is as shipped.
+
+        A file is refused, not clamped, where a value is out of range: it says what was meant to hold.
+
+        Raises:
+            BadInput: not to be read, or unknown keys and values that do not fit, all of them, by name.
+        """
+        return cls.model_validate(read_theta(Path(path), _dimensions(), overridable()))
+
+    @classmethod
+    def faults(cls, path: "Path | str") -> list[str]:
+        """What is wrong with a file, in words, key by key; [] where it can be loaded.
+
+        Raises:
+            BadInput: it cannot be read at all.
+        """
+        return complaints_of(read_object(Path(path)), _dimensions(), overridable())
+
+    def save(self, path: "Path | str") -> None:
+        """Writes the whole configuration as JSON, whole or not at all.
+
+        Raises:
+            BadInput: the file cannot be written.
+        """
+        write_theta(Path(path), self.model_dump(mode="json"))
+
+
+_WRITING = ("version", "k_m", "duplicate", "near_duplicate", "saturation_", "extraction.")
+"""Dimensions of writing, which no question overrides."""
+
+
+@functools.cache
+def _dimensions() -> dict[str, Dimension]:
+    return dimensions_of(Theta())
+
+
+@functools.cache
+def overridable() -> dict[str, Dimension]:
+    """The dimensions that may be another for a category of questions."""
+    return {path: one for path, one in _dimensions().items() if not path.startswith(_WRITING)}
+
+
+def _override(category: Category, path: str, value: Any) -> Any:
+    where = f"{OVERRIDES}.{category}.{path}"
+    wrong = complaint(where, value, _dimensions(), overridable())
+    if wrong is not None:
+        raise ValueError(wrong)
+    return fitted(where, value, overridable()[path])
+
+
+def _given(theta: Theta) -> dict[str, Any]:
+    """The overrides, by their paths."""
+    return {
+        f"{OVERRIDES}.{category}.{path}": value
+        for category, changes in theta.overrides.items()
+        for path, value in changes.items()
+    }
+
+
+def _flat(theta: Theta) -> dict[str, Any]:
+    return {path: value_at(theta, path) for path in _dimensions()} | _given(theta)
 
 
 class Switches(BaseModel):

@@ -13,6 +13,7 @@ from langgraph.types import interrupt
 from memcycle.core.edit import Edit
 from memcycle.core.scope import Scope
 from memcycle.graph.environment import Env
+from memcycle.graph.telling import APPROVAL
 
 HOW = (
     'Resume with "approve" or "reject" for all, or with a list of '
@@ -41,7 +42,7 @@ def approved(env: Env, scope: Scope, edits: Sequence[Edit]) -> Approved:
     if not places:
         return Approved(list(edits), [])
     asked = {
-        "type": "memcycle.approval",
+        "type": APPROVAL,
         "user": scope.user,
         "workspace": scope.workspace,
         "session": scope.session,
@@ -89,7 +90,7 @@ def _read(answer: Any, edits: Sequence[Edit], places: Sequence[int]) -> dict[int
     if answer in ("approve", "reject"):
         return dict.fromkeys(places, (answer, ""))
     found: dict[int, tuple[str, str]] = {}
-    for one in [answer] if isinstance(answer, Mapping) else answer if isinstance(answer, list) else [None]:
+    for one in answer if isinstance(answer, list) else [answer]:
         if not isinstance(one, Mapping) or one.get("decision") not in ("approve", "edit", "reject"):
             raise _Unclear(f"{one!r:.80} is no decision. {HOW}")
         n = one.get("n", places[0] + 1 if len(places) == 1 else None)

@@ -2,23 +2,21 @@
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
-from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
-from memcycle.agents.meta_thinker import GuideInput, GuideOutput
+from memcycle.agents.constructor import FactDraft
 from memcycle.core.edit import Applied, Edit
-from memcycle.core.entry import Entry
 from memcycle.core.errors import RoleFailed
 from memcycle.core.messages import read_messages
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn, turn_id
 from memcycle.graph.check import decide, fact_judge_call
-from memcycle.graph.environment import Env
-from memcycle.graph.evidence import memory_views, turn_views
+from memcycle.graph.context import run_context
+from memcycle.graph.extracting import Extracting
 from memcycle.graph.grounding import Outcome, ground, with_nearest
 from memcycle.graph.node import Step
 from memcycle.graph.states import RememberState, Result
@@ -26,12 +24,13 @@ from memcycle.graph.states import RememberState, Result
 ABANDONED = timedelta(minutes=10)
 """After this, a turn that is staged and not read is one a run died on; the end of a session reads all."""
 
+PUT_BACK = timedelta(days=1)
+"""A clock that was put back by less was set right by the network or the hour of the year; by more, it was so
+wrong before that the new time is believed."""
 
-class Construction:
+
+class Construction(Extracting):
     """The writing nodes, over one environment."""
-
-    def __init__(self, env: Env) -> None:
-        self.env = env
 
     def stage(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:
         """Writes the raw turns, before any model is asked; starts a run's counts anew.
@@ -71,6 +70,8 @@ class Construction:
                 episodes=[],
                 refreshed=[],
                 unextracted=[],
+                reextracted=[],
+                uncovered=[],
                 rejected=[],
                 warnings=[],
             ),
@@ -97,7 +98,7 @@ class Construction:
         read = read_messages(
             messages,
             session=scope.session or "",
-            now=self.env.now(),
+            now=self._spoken_at(scope),
             zone=settings.zone,
             user_name=settings.user_name,
             assistant_name=settings.assistant_name,
@@ -110,65 +111,16 @@ class Construction:
         known = {turn.message_id for turn in bank.session_turns(scope, last=len(named))}
         return [*turns, *in_a_row(named, known, bank.next_position(scope))]
 
-    def chunk(self, state: RememberState, scope: Scope) -> list[Turn]:
-        """The turns of this run."""
-        return self.env.bank().turns(scope, state["chunk"])
+    def _spoken_at(self, scope: Scope) -> datetime:
+        """The time of messages that carry none: not before the last turn, where the clock was put back since.
 
-    def window(self, scope: Scope, chunk: Sequence[Turn]) -> list[Turn]:
-        """The short-term window W_t: the turns just before the chunk."""
-        size = self.env.settings.theta.window if chunk else 0
-        return self.env.bank().session_turns(scope, last=size, before=chunk[0].position) if size else []
-
-    def shown(self, state: RememberState, scope: Scope) -> list[Entry]:
-        """The memories roles are shown, by number: the candidates that are still current."""
-        ids = [candidate["id"] for candidate in state.get("candidates") or []]
-        own = set(state["chunk"])
-        found = self.env.bank().get(scope, ids[: self.env.settings.theta.k])
-        return [
-            entry
-            for entry in found
-            if entry.status in ("active", "staged")
-            and not (entry.granularity == "raw" and own & set(entry.turns))
-        ]
-
-    def guide(self, state: RememberState, config: RunnableConfig) -> Step:
-        """The Meta-Thinker says what to keep, what is known, what conflicts (MemMA construction)."""
-        scope = self.env.scope(config)
-        value = GuideInput(
-            turns=turn_views(self.chunk(state, scope)),
-            memories=memory_views(self.shown(state, scope)),
-            now=self.env.now(),
-        )
-        try:
-            output: GuideOutput = yield self.env.call("guide", value)
-        except RoleFailed as failed:
-            return {"guidance": {}, "warnings": [*state["warnings"], str(failed)]}
-        return {"guidance": output.model_dump()}
-
-    def construct(self, state: RememberState, config: RunnableConfig) -> Step:
-        """The Constructor reads the chunk; when it fails, the turns wait for the next run."""
-        scope = self.env.scope(config)
-        chunk = self.chunk(state, scope)
-        guidance = state.get("guidance")
-        value = ConstructorInput(
-            turns=turn_views(chunk),
-            window=turn_views(self.window(scope, chunk), first=len(chunk) + 1),
-            memories=memory_views(self.shown(state, scope)),
-            guidance=GuideOutput.model_validate(guidance) if guidance else None,
-            now=self.env.now(),
-        )
-        try:
-            output: ConstructorOutput = yield self.env.call("constructor", value)
-        except RoleFailed as failed:
-            result = {**state["result"], "unextracted": state["chunk"]}
-            return {"drafts": [], "result": result, "warnings": [*state["warnings"], str(failed)]}
-        warnings = state["warnings"]
-        if output.cut:
-            warnings = [
-                *warnings,
-                f"the Constructor's reply was cut: {len(output.facts)} complete facts are kept",
-            ]
-        return {"drafts": [fact.model_dump(mode="json") for fact in output.facts], "warnings": warnings}
+        What was said later would else count as older, and lose to what it replaces.
+        """
+        now = self.env.now()
+        last = self.env.bank().session_turns(scope, last=1)
+        if last and run_context().now is None and now < last[0].time < now + PUT_BACK:
+            return last[0].time
+        return now
 
     def check(self, state: RememberState, config: RunnableConfig) -> Step:
         """Each new fact against its turn and its nearest stored facts; the organisation makes edits."""
@@ -207,11 +159,13 @@ class Construction:
         }
 
     def apply(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:
-        """Writes the edits and marks the turns, in one transaction."""
-        scope, result = self.env.scope(config), state["result"]
+        """Writes the edits and marks the turns that were read, in one transaction; the others wait."""
+        scope, result, bank = self.env.scope(config), state["result"], self.env.bank()
         edits = [Edit.model_validate(edit) for edit in state["edits"]]
-        done = "unextracted" if result["unextracted"] else "extracted"
-        applied = self.env.bank().apply(scope, edits, turns=state["chunk"], state=done, seq=state["seq"])
+        waiting, seq = result["unextracted"], state["seq"]
+        applied = bank.apply(scope, edits, turns=read_of(state), state="extracted", seq=seq)
+        if waiting:
+            bank.apply(scope, [], turns=waiting, state="unextracted", seq=seq)
         return {
             "edits": [],
             "result": {
@@ -221,6 +175,12 @@ class Construction:
                 "rejected": [*result["rejected"], *refusals(applied)],
             },
         }
+
+
+def read_of(state: RememberState) -> list[str]:
+    """Ids of the turns of the chunk that were read."""
+    waiting = set(state["result"]["unextracted"])
+    return [name for name in state["chunk"] if name not in waiting]
 
 
 def in_a_row(turns: Sequence[Turn], known: Collection[str | None], place: int) -> list[Turn]:

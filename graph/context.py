@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
+from memcycle.core.theta import Theta
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -33,6 +34,20 @@ class Context(BaseModel):
     prompts: dict[str, str] = Field(
         default_factory=dict, description="Prompt texts by role, for this run only."
     )
+    theta: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Changes of theta by path, such as weights.bm25, or a whole theta, for this run only; "
+        "values out of range are clamped.",
+    )
+    bulk: bool = Field(
+        False, description="Bulk import: what is read is guarded as theta.extraction says, and takes longer."
+    )
+
+    @field_validator("theta")
+    @classmethod
+    def _known_dimensions(cls, value: dict[str, Any]) -> dict[str, Any]:
+        Theta().with_changes(value)
+        return value
 
 
 ScopeOf = Callable[[Any], Scope | Mapping[str, Any]]

@@ -9,8 +9,10 @@ from langchain_core.runnables import RunnableConfig
 
 from memcycle.agents.roles import Roles
 from memcycle.agents.runner import PROMPTS, ModelRole
+from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
+from memcycle.core.theta import Category, Theta
 from memcycle.graph.context import ScopeOf, run_context, run_scope
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import AtomicFacts, Made, Organisation
@@ -44,6 +46,21 @@ class Env:
         """The time this run counts from."""
         return run_context().now or self.bank().world.now()
 
+    @property
+    def theta(self) -> Theta:
+        """Theta of this run: that of the settings with the changes of the run's context."""
+        changes = run_context().theta
+        return self.settings.theta.with_changes(changes)[0] if changes else self.settings.theta
+
+    def theta_of(self, category: Category | None) -> Theta:
+        """Theta of this run as it is for one category of questions."""
+        return self.theta if category is None else self.theta.for_category(category)
+
+    def clamped(self) -> list[str]:
+        """What of the run's changes of theta was out of range, in words."""
+        changes = run_context().theta
+        return [f"theta {one}" for one in self.settings.theta.with_changes(changes)[1]] if changes else []
+
     def call(self, role: str, value: Any) -> Call:
         """A call of a role, with this run's prompts."""
         return Call(role, getattr(self.roles, role), value, run_context().prompts)
@@ -56,11 +73,9 @@ class Env:
         prompt = runnable.prompt_version({"configurable": {PROMPTS: run_context().prompts}})
         return Made(scope, runnable.model_name, self.version, prompt)
 
-    @property
-    def retries(self) -> int:
+    def retries(self, theta: Theta) -> int:
         """Retry rounds allowed: a Judge by rules is too weak to be believed more than once."""
-        limit = self.settings.theta.k_r
-        return min(limit, 1) if self.roles.by_rules("judge") else limit
+        return min(theta.k_r, 1) if self.roles.by_rules("judge") else theta.k_r
 
 
 def make_env(
@@ -72,8 +87,15 @@ def make_env(
     organisation: Organisation | None = None,
     version: str = "shipped",
 ) -> Env:
-    """An environment with defaults filled in: rules, and one shared bank of this process and home."""
-    chosen = settings or (bank.settings if bank is not None and not callable(bank) else Settings.from_env())
+    """An environment with defaults filled in: rules, and one shared bank of this process and home.
+
+    Raises:
+        BadInput: the settings redact otherwise than the bank, which is what redacts.
+    """
+    own = bank.settings if bank is not None and not callable(bank) else None
+    chosen = settings or own or Settings.from_env()
+    if own is not None and own.redact != chosen.redact:
+        raise BadInput("settings.redact is not that of the bank: open the bank with the same settings")
 
     def shared() -> "Bank":
         from memcycle.stores.registry import shared_bank

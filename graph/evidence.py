@@ -1,6 +1,7 @@
 """Looking into memory: plan, search, judge, widen. Shared by remember and recall."""
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 from memcycle.agents.judge import JudgeOutput
 from memcycle.agents.retriever import Plan, RetrieverOutput, operator
@@ -9,6 +10,7 @@ from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
+from memcycle.graph.context import run_context
 from memcycle.graph.environment import Env
 from memcycle.graph.states import Candidate, ConflictRef, Planned, Verdict
 from memcycle.stores.request import Hit, Query, SearchRequest
@@ -16,6 +18,7 @@ from memcycle.stores.request import Hit, Query, SearchRequest
 PASS_UNJUDGED = Verdict(relevant=[], conflicts=[], sufficient=False, missing="", shown=0, judged=False)
 MOST = 300
 """Candidates of one search at most."""
+_RRF = 60
 
 
 def turn_views(turns: Sequence[Turn], first: int = 1) -> list[TurnView]:
@@ -51,11 +54,11 @@ def read_plans(output: RetrieverOutput, items: Sequence[TurnView], k_m: int) -> 
     ]
 
 
-def _granularities(env: Env, planned: Planned, widened: bool) -> tuple[Granularity, ...]:
+def _granularities(env: Env, theta: Theta, planned: Planned, widened: bool) -> tuple[Granularity, ...]:
     single = env.settings.switches.granularity
     if single != "all":
         return (single,)
-    exclusive = env.settings.theta.routing.mode == "exclusive" and not widened
+    exclusive = theta.routing.mode == "exclusive" and not widened
     return (planned["operator"],) if exclusive else GRANULARITIES
 
 
@@ -79,24 +82,31 @@ def find(
     scope: Scope,
     plans: Sequence[Planned],
     *,
+    theta: Theta | None = None,
     widened: bool = False,
     spare: int = 1,
     exclude: Iterable[str] = (),
 ) -> list[Candidate]:
     """Candidates of all plans, best first, each entry once: one search request a set of granularities.
 
+    Those of a question in parts are merged by rank, all others by score.
+
     Args:
+        theta: By default that of the run. Recency counts from its reference date, else from the run's time.
         widened: Whether it is a Retry: every granularity, and twice as many (AMA).
         spare: How many times K to find.
         exclude: Ids to leave out.
     """
-    theta = env.settings.theta
+    theta = theta or env.theta
+    if theta.reference_date is None:
+        theta = theta.model_copy(update={"reference_date": run_context().now})
     groups: dict[tuple[Granularity, ...], list[Planned]] = {}
     for planned in plans:
-        groups.setdefault(_granularities(env, planned, widened), []).append(planned)
-    found: list[Candidate] = []
+        groups.setdefault(_granularities(env, theta, planned, widened), []).append(planned)
+    times = (2 if widened else 1) * spare
+    found: list[list[Candidate]] = []
     for granularities, members in groups.items():
-        k = min(max(plan["k"] for plan in members) * (2 if widened else 1) * spare, MOST)
+        k = min(max(_kept(plan) for plan in members) * times, MOST)
         results = env.bank().search(
             SearchRequest(
                 scope=scope,
@@ -108,8 +118,15 @@ def find(
             )
         )
         for plan, hits in zip(members, results, strict=True):
-            found = unite(found, [_candidate(hit) for hit in share_out(hits, plan, k, theta)])
-    return found
+            own = min(plan["kept"] * times, MOST) if "kept" in plan else k
+            found.append([_candidate(hit) for hit in share_out(hits, plan, own, theta)])
+    if any(plan.get("part") for plan in plans):
+        return by_rank(found)
+    return reduce(unite, found, [])
+
+
+def _kept(plan: Planned) -> int:
+    return plan.get("kept", plan["k"])
 
 
 def _candidate(hit: Hit) -> Candidate:
@@ -124,6 +141,28 @@ def unite(left: Sequence[Candidate], right: Sequence[Candidate]) -> list[Candida
         if known is None or candidate["score"] > known["score"]:
             best[candidate["id"]] = candidate
     return sorted(best.values(), key=lambda candidate: (-candidate["score"], candidate["id"]))
+
+
+def by_rank(lists: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    """Ranked lists as one by the ranks alone (reciprocal rank fusion; Cormack et al., SIGIR 2009), each entry
+    once: every list's best comes before any list's second.
+
+    Scores are shares of the best score of all lists, so that later finds can be united with these.
+    """
+    best = max((one["score"] for found in lists for one in found), default=0.0)
+    named: dict[str, Candidate] = {}
+    fused: dict[str, float] = {}
+    for found in lists:
+        for rank, candidate in enumerate(found, 1):
+            known = named.get(candidate["id"])
+            if known is None or candidate["score"] > known["score"]:
+                named[candidate["id"]] = candidate
+            fused[candidate["id"]] = fused.get(candidate["id"], 0.0) + 1 / (_RRF + rank)
+    scale = best / max(fused.values(), default=1.0)
+    merged = [
+        Candidate(id=one["id"], score=fused[name] * scale, why=one["why"]) for name, one in named.items()
+    ]
+    return sorted(merged, key=lambda candidate: (-candidate["score"], candidate["id"]))
 
 
 def related(env: Env, scope: Scope, candidates: Sequence[Candidate]) -> list[Candidate]:

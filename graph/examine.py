@@ -86,7 +86,7 @@ class Examination:
                 queries=tuple(Query(text=_topic(turn)) for turn in queries[:LOOKED_FROM]),
                 granularities=("fact", "episode"),
                 k=EARLIER,
-                theta=self.env.settings.theta,
+                theta=self.env.theta,
             )
         )
         found = sorted(
@@ -111,7 +111,7 @@ class Examination:
                 queries=tuple(Query(text=probe.question) for probe in probes),
                 granularities=self._granularities(),
                 k=wanted.k,
-                theta=self.env.settings.theta,
+                theta=self.env.theta,
             )
         )
         found = {
@@ -174,10 +174,10 @@ class Examination:
         changes = {probe.id: {moment: tried} for probe, tried in zip(probes, graded, strict=True)}
         self.env.bank().update_probes(self.env.scope(config), changes)
         ungraded = next((tried.why for tried in graded if tried.verdict == "ungraded"), "")
+        by_id = {probe.id: tried.verdict for probe, tried in zip(probes, graded, strict=True)}
         return {
-            "failed": [
-                probe.id for probe, tried in zip(probes, graded, strict=True) if tried.verdict == "failed"
-            ],
+            "passed": [name for name, verdict in by_id.items() if verdict == "passed"],
+            "failed": [name for name, verdict in by_id.items() if verdict == "failed"],
             "unverified": state["unverified"] or ungraded,
             "warnings": warnings,
         }

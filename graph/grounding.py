@@ -153,7 +153,7 @@ def _nearest(env: Env, scope: Scope, grounded: Sequence[Grounded]) -> list[Groun
             queries=tuple(Query(text=item.draft.text) for item in grounded),
             granularities=("fact",),
             k=NEAREST,
-            theta=env.settings.theta,
+            theta=env.theta,
         )
     )
     return [_near(env, item, hits) for item, hits in zip(grounded, results, strict=True)]
@@ -162,10 +162,7 @@ def _nearest(env: Env, scope: Scope, grounded: Sequence[Grounded]) -> list[Groun
 def _near(env: Env, item: Grounded, hits: Sequence[Hit]) -> Grounded:
     def is_close(hit: Hit) -> bool:
         cosine = max((why.score for why in hit.why if why.view == "dense"), default=0.0)
-        return (
-            cosine >= env.settings.theta.duplicate
-            or shared_words(hit.entry.text, item.draft.text) >= CLOSE_WORDS
-        )
+        return cosine >= env.theta.duplicate or shared_words(hit.entry.text, item.draft.text) >= CLOSE_WORDS
 
     return replace(item, near=tuple(hit.entry for hit in hits), close=any(is_close(hit) for hit in hits))
 

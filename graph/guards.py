@@ -34,7 +34,9 @@ _SPACE = re.compile(r"\s+")
 
 def _folded(text: str) -> str:
     # Prompts show "<" of our own marks as "&lt;": a model quotes what it was shown.
-    return _SPACE.sub(" ", text.casefold().replace("’", "'").replace("&lt;", "<")).strip()
+    for written, meant in (("’", "'"), ("&lt;", "<"), ("＜", "<"), ("﹤", "<")):
+        text = text.replace(written, meant)
+    return _SPACE.sub(" ", text.casefold()).strip()
 
 
 def stands_in(span: str, text: str) -> bool:

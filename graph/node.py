@@ -1,12 +1,14 @@
 """One way to write a node: a generator from state to partial state that yields its role calls.
 
 A node that calls no role is a plain function. The same body serves `invoke` and `ainvoke`: under
-`ainvoke` each stretch between two yields runs off the event loop and each call is awaited natively.
+`ainvoke` each stretch between two yields runs off the event loop and each call is awaited natively. What the
+node decided is told to whoever streams.
 """
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +16,14 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import LLMResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import patch_config
+from langgraph.config import get_stream_writer
+from langgraph.errors import GraphInterrupt
 
 from memcycle.agents.runner import PROMPTS
 from memcycle.core.errors import RoleFailed
 from memcycle.core.usage import RoleUsage, Usage
+from memcycle.graph.events import GraphName
+from memcycle.graph.telling import INTERRUPT, Route, event_of
 
 
 @dataclass(frozen=True)
@@ -82,21 +88,49 @@ def _finish(update: dict[str, Any] | None, usage: Usage) -> dict[str, Any]:
     return {**(update or {}), "usage": counted} if counted else update or {}
 
 
-def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
+RouteOf = Callable[[Any], Route]
+"""The edge that is taken after a node, from the state that the node leaves behind."""
+
+
+def node(
+    name: str, body: Callable[..., Any], *, graph: GraphName | None = None, route: RouteOf | None = None
+) -> Runnable[Any, dict[str, Any]]:
     """A graph node, sync and async, from one body `body(state)` or `body(state, config)`.
 
     The body returns a partial state, or is a generator (`Step`) that yields `Call`s (one, or several to
     be run together) and is sent their outputs; an error of a call is raised at its yield. Of several, a
     `RoleFailed` takes its output's place, so that one failure does not cost the others.
+
+    Args:
+        name: Its name.
+        body: What it does.
+        graph: Which of our graphs it is a node of: its decisions are streamed then (`memcycle.graph.events`).
+        route: The edge taken after it, where that is part of what it decides.
     """
-    takes_config = len(inspect.signature(body).parameters) > 1
+    made = _Node(name, body, graph, route)
+    return RunnableLambda(made.run, afunc=made.arun, name=name)
 
-    def start(state: Any, config: RunnableConfig) -> Any:
-        return body(state, config) if takes_config else body(state)
 
-    def run(state: Any, config: RunnableConfig) -> dict[str, Any]:
+class _Node:
+    """A body, driven sync and async, that tells what it decided."""
+
+    def __init__(
+        self, name: str, body: Callable[..., Any], graph: GraphName | None, route: RouteOf | None
+    ) -> None:
+        self._name, self._body, self._graph, self._route = name, body, graph, route
+        self._takes_config = len(inspect.signature(body).parameters) > 1
+
+    def run(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+        with self._telling(state) as tell:
+            return tell(self._drive(state, config))
+
+    async def arun(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+        with self._telling(state) as tell:
+            return tell(await self._adrive(state, config))
+
+    def _drive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
-        step: Step | dict[str, Any] = start(state, config)
+        step: Step | dict[str, Any] = self._start(state, config)
         if not isinstance(step, Generator):
             return _finish(step, usage)
         done, asked = _advance(step, None, None)
@@ -108,9 +142,9 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
             done, asked = _advance(step, reply, error)
         return _finish(asked, usage)
 
-    async def arun(state: Any, config: RunnableConfig) -> dict[str, Any]:
+    async def _adrive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
-        step: Step | dict[str, Any] = await asyncio.to_thread(start, state, config)
+        step: Step | dict[str, Any] = await asyncio.to_thread(self._start, state, config)
         if not isinstance(step, Generator):
             return _finish(step, usage)
         done, asked = await asyncio.to_thread(_advance, step, None, None)
@@ -122,7 +156,27 @@ def node(name: str, body: Callable[..., Any]) -> Runnable[Any, dict[str, Any]]:
             done, asked = await asyncio.to_thread(_advance, step, reply, error)
         return _finish(asked, usage)
 
-    return RunnableLambda(run, afunc=arun, name=name)
+    def _start(self, state: Any, config: RunnableConfig) -> Any:
+        return self._body(state, config) if self._takes_config else self._body(state)
+
+    @contextmanager
+    def _telling(self, state: Any) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
+        """A function that tells of an update and gives it back; where the node stops, that is told."""
+
+        def tell(update: dict[str, Any]) -> dict[str, Any]:
+            self._tell(update, self._route({**state, **update}) if self._route is not None else None)
+            return update
+
+        try:
+            yield tell
+        except GraphInterrupt as stopped:
+            self._tell({INTERRUPT: stopped.args[0]}, None)
+            raise
+
+    def _tell(self, update: dict[str, Any], route: Route | None) -> None:
+        event = event_of(self._graph, self._name, update, route) if self._graph is not None else None
+        if event is not None:
+            get_stream_writer()(event)
 
 
 def nested(

@@ -41,7 +41,7 @@ def evidence(env: Env, scope: Scope, state: RecallState) -> list[Shown]:
 
 
 def _limits(env: Env, state: RecallState) -> Limits:
-    theta, context = env.settings.theta, run_context()
+    theta, context = env.theta_of(state.get("category")), run_context()
     plans = state.get("plans")
     shares = getattr(theta.routing, plans[0]["operator"] if plans else "fact")
     return Limits(
@@ -183,6 +183,6 @@ def answer(
         "evidence": items,
         "tokens": tokens,
         "tokens_exact": exact,
-        "rounds": 1 + state.get("round", 0) + state.get("refinements", 0),
+        "rounds": 1 + state.get("round", 0) + state.get("refinements", 0) + state.get("reflections", 0),
         "warnings": state.get("warnings") or [],
     }

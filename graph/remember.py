@@ -15,7 +15,7 @@ from memcycle.core.edit import Edit
 from memcycle.core.errors import RoleFailed
 from memcycle.core.settings import Settings
 from memcycle.graph.approval import approved
-from memcycle.graph.construct import Construction, added, changed, refusals
+from memcycle.graph.construct import Construction, added, changed, read_of, refusals
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.evidence import (
@@ -32,9 +32,17 @@ from memcycle.graph.evidence import (
 from memcycle.graph.node import Step, node
 from memcycle.graph.organisation import Organisation
 from memcycle.graph.refresh import propose
-from memcycle.graph.routes import after_search, after_stage, after_trigger, judge_action
+from memcycle.graph.routes import (
+    after_construct,
+    after_search,
+    after_stage,
+    after_trigger,
+    judge_action,
+    judge_reason,
+)
 from memcycle.graph.segments import cut, has_cue, trigger_input, writer_calls, written
 from memcycle.graph.states import ConflictRef, RememberInput, RememberOutput, RememberState
+from memcycle.graph.telling import Route
 
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
@@ -46,7 +54,7 @@ class _Remember(Construction):
     def plan(self, state: RememberState, config: RunnableConfig) -> Step:
         """The Retriever plans a search for each turn of the chunk, in one call."""
         scope = self.env.scope(config)
-        chunk, k_m = self.chunk(state, scope), self.env.settings.theta.k_m
+        chunk, k_m = self.chunk(state, scope), self.env.theta.k_m
         if not self.env.bank().count(scope):
             return {"plans": []}
         items = turn_views([turn for turn in chunk if turn.is_evidence])
@@ -65,7 +73,7 @@ class _Remember(Construction):
         scope = self.env.scope(config)
         own = [entry.id for entry in self.env.bank().raw_entries(scope, state["chunk"])]
         found = find(self.env, scope, state["plans"], widened=state["round"] > 0, exclude=own)
-        return {"candidates": unite(state["candidates"], found)[: self.env.settings.theta.k]}
+        return {"candidates": unite(state["candidates"], found)[: self.env.theta.k]}
 
     def widen(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:
         """Retry: adds the turns the candidates refer to; the next search covers every granularity (AMA)."""
@@ -147,7 +155,7 @@ class _Remember(Construction):
                 output = yield self.env.call("episode_trigger", value)
             except RoleFailed as failed:
                 warnings = [f"episode trigger not asked: {failed}"]
-        finished = cut(segment, output.boundaries, self.env.settings.theta)
+        finished = cut(segment, output.boundaries, self.env.theta)
         return {
             "episodes": [{"turns": [turn.id for turn in turns]} for turns in finished],
             "close_at": finished[-1][-1].position if finished else None,
@@ -168,12 +176,11 @@ class _Remember(Construction):
         """Writes the episodes and marks the chunk done, in one transaction."""
         result = state["result"]
         edits = [Edit.model_validate(edit) for edit in state["edits"]]
-        waits = bool(result["unextracted"])
         applied = self.env.bank().apply(
             self.env.scope(config),
             edits,
-            turns=[] if waits else state["chunk"],
-            state=None if waits else "processed",
+            turns=read_of(state),
+            state="processed",
             close_segment_at=state["close_at"],
             seq=state["seq"],
         )
@@ -213,7 +220,7 @@ def build_remember(
 
 def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:
     """The remember graph over an environment, its edges cut as the switches say."""
-    nodes, switches, theta = _Remember(env), env.settings.switches, env.settings.theta
+    nodes, switches = _Remember(env), env.settings.switches
     builder = StateGraph(
         RememberState, context_schema=Context, input_schema=RememberInput, output_schema=RememberOutput
     )
@@ -223,6 +230,7 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
         "search",
         "judge",
         "construct",
+        "reextract",
         "check",
         "apply",
         "trigger",
@@ -232,19 +240,27 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     names += ["guide"] if switches.guidance else []
     names += ["widen"] if switches.iterative else []
     names += ["refresh", "apply_refresh"] if switches.refresher else []
-    for name in names:
-        builder.add_node(name, node(name, getattr(nodes, name)))
-    asks = env.settings.approval.is_asked
-    if asks:
-        builder.add_node("approve", node("approve", nodes.approve))
-        builder.add_edge("approve", "apply")
-    if asks and switches.refresher:
-        builder.add_node("approve_refresh", node("approve_refresh", nodes.approve))
-        builder.add_edge("approve_refresh", "apply_refresh")
-    write = "guide" if switches.guidance else "construct"
 
     def action(state: RememberState) -> str:
-        return judge_action(state, theta, switches, env.retries)
+        return judge_action(state, env.theta, switches, env.retries(env.theta))
+
+    def covered(state: RememberState) -> str:
+        return after_construct(state, asks_again=not env.roles.by_rules("constructor"))
+
+    def judged(state: RememberState) -> Route:
+        return Route(action(state), judge_reason(state, env.theta, switches, env.retries(env.theta)))
+
+    for name in names:
+        route = judged if name == "judge" else None
+        builder.add_node(name, node(name, getattr(nodes, name), graph="remember", route=route))
+    asks = env.settings.approval.is_asked
+    if asks:
+        builder.add_node("approve", node("approve", nodes.approve, graph="remember"))
+        builder.add_edge("approve", "apply")
+    if asks and switches.refresher:
+        builder.add_node("approve_refresh", node("approve_refresh", nodes.approve, graph="remember"))
+        builder.add_edge("approve_refresh", "apply_refresh")
+    write = "guide" if switches.guidance else "construct"
 
     actions: dict[Hashable, str] = {"Pass": write}
     if switches.iterative:
@@ -263,7 +279,8 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     builder.add_edge("plan", "search")
     builder.add_conditional_edges("search", after_search, {"candidates": "judge", "no candidates": write})
     builder.add_conditional_edges("judge", action, actions)
-    builder.add_edge("construct", "check")
+    builder.add_conditional_edges("construct", covered, {"covered": "check", "uncovered": "reextract"})
+    builder.add_edge("reextract", "check")
     builder.add_edge("check", "approve" if asks else "apply")
     builder.add_edge("apply", "trigger")
     builder.add_conditional_edges(

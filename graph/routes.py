@@ -16,6 +16,17 @@ from memcycle.graph.states import (
 
 Action = Literal["Retry", "Refresh", "Pass"]
 
+JudgeReason = Literal[
+    "conflicts", "not sufficient", "too few relevant", "sufficient", "unjudged", "one-shot", "no rounds left"
+]
+"""Why a judged list goes where it goes."""
+
+_ACTIONS: dict[JudgeReason, Action] = {
+    "conflicts": "Refresh",
+    "not sufficient": "Retry",
+    "too few relevant": "Retry",
+}
+
 
 def judge_action(state: EvidenceState, theta: Theta, switches: Switches, retries: int) -> Action:
     """AMA's three actions, computed from the verdicts (AMA 3.3).
@@ -23,13 +34,24 @@ def judge_action(state: EvidenceState, theta: Theta, switches: Switches, retries
     Conflicts go to the Refresher; too few relevant candidates or insufficient ones are searched for
     again while rounds remain; all else passes. An unjudged list passes as it is.
     """
+    return _ACTIONS.get(judge_reason(state, theta, switches, retries), "Pass")
+
+
+def judge_reason(state: EvidenceState, theta: Theta, switches: Switches, retries: int) -> JudgeReason:
+    """The reason of `judge_action`."""
     verdict = state["verdict"]
     if verdict["conflicts"] and switches.refresher:
-        return "Refresh"
-    if not verdict["judged"] or not switches.iterative or state.get("round", 0) >= retries:
-        return "Pass"
+        return "conflicts"
+    if not verdict["judged"]:
+        return "unjudged"
     density = len(verdict["relevant"]) / max(1, verdict["shown"])
-    return "Retry" if not verdict["sufficient"] or density < theta.density else "Pass"
+    if verdict["sufficient"] and density >= theta.density:
+        return "sufficient"
+    if not switches.iterative:
+        return "one-shot"
+    if state.get("round", 0) >= retries:
+        return "no rounds left"
+    return "too few relevant" if verdict["sufficient"] else "not sufficient"
 
 
 def after_stage(state: RememberState) -> Literal["new turns", "already extracted", "nothing new"]:
@@ -42,6 +64,11 @@ def after_stage(state: RememberState) -> Literal["new turns", "already extracted
 def after_search(state: EvidenceState) -> Literal["candidates", "no candidates"]:
     """Without candidates there is nothing to judge."""
     return "candidates" if state.get("candidates") else "no candidates"
+
+
+def after_construct(state: RememberState, *, asks_again: bool) -> Literal["covered", "uncovered"]:
+    """Turns of which facts hold too little are read once more, by who may read them otherwise than before."""
+    return "uncovered" if asks_again and state["result"]["uncovered"] else "covered"
 
 
 def after_trigger(state: RememberState) -> Literal["episode ends", "goes on"]:
@@ -64,9 +91,56 @@ def after_think(state: RecallState, h: int) -> Literal["answerable", "not answer
     return "not answerable"
 
 
-def after_reason(state: RecallState) -> Literal["new query", "nothing left"]:
+def after_plan(state: RecallState, theta: Theta) -> Literal["sub-questions", "entity swap", "as asked"]:
+    """A question in parts is searched part by part, where theta has the Retriever name parts."""
+    return "sub-questions" if state.get("parts") else before_search(theta)
+
+
+def before_search(theta: Theta) -> Literal["entity swap", "as asked"]:
+    """Queries are searched without names too, where theta says so."""
+    return "entity swap" if theta.swap.on else "as asked"
+
+
+def after_reason(
+    state: RecallState, theta: Theta
+) -> Literal["new query", "new query, entity swap", "nothing left"]:
     """The Query-Reasoner ends the loop by having nothing new to ask."""
-    return "new query" if state.get("plans") else "nothing left"
+    if not state.get("plans"):
+        return "nothing left"
+    return "new query, entity swap" if theta.swap.on else "new query"
+
+
+def after_answer(
+    state: RecallState, theta: Theta, *, iterative: bool
+) -> Literal["settled", "unsure: reflect", "unsure: verify"]:
+    """An unknown or unsure answer is looked for once more while rounds remain, then looked at once more.
+
+    One that could not be phrased at all is no unsure one, and without evidence there is nothing to verify.
+    """
+    answer = state["answer"]
+    if answer["answerable"] is None or (answer["answerable"] and not _unsure(answer["confidence"], theta)):
+        return "settled"
+    if iterative and state.get("plans") and state.get("reflections", 0) < theta.reflection.rounds:
+        return "unsure: reflect"
+    return nothing_to_search(state, theta)
+
+
+def nothing_to_search(state: RecallState, theta: Theta) -> Literal["settled", "unsure: verify"]:
+    """What is left to do for an unsure answer once there is nothing new to search for."""
+    wanted = theta.verification != "off" and state["answer"]["tokens"] > 0
+    return "unsure: verify" if wanted else "settled"
+
+
+def after_reflect(
+    state: RecallState, theta: Theta
+) -> Literal["new query", "new query, entity swap", "settled", "unsure: verify"]:
+    """A new query is searched; without one the answer stands, or is verified."""
+    asked = after_reason(state, theta)
+    return nothing_to_search(state, theta) if asked == "nothing left" else asked
+
+
+def _unsure(confidence: float, theta: Theta) -> bool:
+    return confidence < theta.reflection.unsure
 
 
 def after_waiting(state: SessionState) -> Literal["turns wait", "none wait", "nothing new"]:

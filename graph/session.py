@@ -65,6 +65,7 @@ class _Session(Repairing):
             "asked": [],
             "found": {},
             "round": 0,
+            "passed": [],
             "failed": [],
             "answered": None,
             "mended": None,
@@ -205,9 +206,10 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
         SessionState, context_schema=Context, input_schema=SessionInput, output_schema=SessionOutput
     )
     for name in _NODES:
-        builder.add_node(name, node(name, getattr(nodes, name)))
+        builder.add_node(name, node(name, getattr(nodes, name), graph="session"))
     for name in _SIDE_BY_SIDE:
-        builder.add_node(name, node(name, getattr(nodes, name)), input_schema=ProbeState)
+        body = node(name, getattr(nodes, name), graph="session")
+        builder.add_node(name, body, input_schema=ProbeState)
     builder.add_node("catch_up", nested(_waiting, remember_graph(env), _remembered))
     builder.add_edge(START, "find_waiting")
     builder.add_conditional_edges(
@@ -236,7 +238,7 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
     writes = "write_repair"
     if env.settings.approval.is_asked:
         writes = "approve_repair"
-        builder.add_node(writes, node(writes, nodes.approve_repair))
+        builder.add_node(writes, node(writes, nodes.approve_repair, graph="session"))
         builder.add_edge(writes, "write_repair")
     builder.add_conditional_edges(
         "consolidate",

@@ -1,11 +1,12 @@
 """States of the graphs: plain data, ids and numbers; texts stay in the ledger."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
+from memcycle.core.category import Category
 from memcycle.core.usage import Usage, count_usage
 
 Counted = Annotated[Usage, count_usage]
@@ -18,13 +19,20 @@ def collect(left: list[str] | None, right: list[str] | None) -> list[str]:
 
 
 class Planned(TypedDict):
-    """The Retriever's plan for item `n`: what to search, where, and how much."""
+    """The Retriever's plan for item `n`: what to search, where, and how much.
+
+    `kept`: how many of what it finds are kept, where that is not K. `part`: it is of a question in parts,
+    whose finds are merged by rank. `nameless`: the names of persons are left out of it.
+    """
 
     n: int
     query: str
     operator: Literal["raw", "fact", "episode"]
     k: int
     speaker: str | None
+    kept: NotRequired[int]
+    part: NotRequired[bool]
+    nameless: NotRequired[bool]
 
 
 class Candidate(TypedDict):
@@ -79,13 +87,19 @@ class EvidenceState(TypedDict, total=False):
 
 
 class Result(TypedDict):
-    """What a remember run did, by id; `rejected` and `warnings` in words."""
+    """What a remember run did, by id; `rejected` and `warnings` in words.
+
+    `reextracted`: turns read once more because facts held too little of them; `uncovered`: those of which
+    facts still do.
+    """
 
     turns: list[str]
     facts: list[str]
     episodes: list[str]
     refreshed: list[str]
     unextracted: list[str]
+    reextracted: list[str]
+    uncovered: list[str]
     rejected: list[dict[str, str]]
     warnings: list[str]
 
@@ -126,11 +140,20 @@ class RecallInput(TypedDict):
 
 
 class RecallState(RecallInput, EvidenceState, total=False):
-    """State of the recall graph. `outdated` holds ids of entries a newer one contradicts."""
+    """State of the recall graph. `outdated` holds ids of entries a newer one contradicts.
 
+    Attributes:
+        category: memcycle's own category of the question, for theta's overrides.
+        parts: Sub-questions, where theta asks for them and the question has several.
+        refinements, reflections: Further searches before an answer, and after an unsure one.
+    """
+
+    category: Category
+    parts: list[str]
     outdated: list[str]
     tried: list[str]
     refinements: int
+    reflections: int
     gap: Gap
     answer: dict[str, Any]
 
@@ -160,7 +183,8 @@ class SessionState(SessionInput, total=False):
         until: The last place that this run ends; what is said later waits for the next.
         part: Which stretch of the session this is, from 1. seq: which session, as in `RememberState`.
         probes: Ids of the probes. asked: those to ask next, found: by id the entries that hold their
-            answer, round: 0 before repair, 1 after it. failed: ids of those that memory did not answer.
+            answer, round: 0 before repair, 1 after it. passed, failed: ids of those that memory answered,
+            and did not answer, when last asked.
         answered, mended: Ids of probes as they were answered, and repaired, side by side.
         proposal: Id of the probe whose repair is decided, with the decision and the edit to be written.
         written: Ids of entries that repairs wrote. maintained: counts of what maintenance did.
@@ -178,6 +202,7 @@ class SessionState(SessionInput, total=False):
     asked: list[str]
     found: dict[str, list[str]]
     round: int
+    passed: list[str]
     failed: list[str]
     answered: Annotated[list[str], collect]
     mended: Annotated[list[str], collect]

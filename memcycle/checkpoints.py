@@ -1,184 +1,79 @@
-"""Opens LangGraph's SQLite checkpointers the way memcycle's graphs want them."""
+"""Opens LangGraph's checkpointers by URL: in memory, in a SQLite file, in PostgreSQL."""
 
-import asyncio
-import logging
 import os
-import sqlite3
-import stat
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from typing import Any
 
-import aiosqlite
-from filelock import FileLock, Timeout
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.memory import InMemorySaver
 
-from memcycle.core.errors import StoreBusy, StoreError
+from memcycle.checkpoints_kind import Checkpointer
+from memcycle.checkpoints_postgres import PostgresCheckpoints
+from memcycle.checkpoints_sqlite import SqliteCheckpoints
+from memcycle.core.errors import BadInput
 
-_log = logging.getLogger(__name__)
+__all__ = ["FORMS", "Checkpointer", "MemoryCheckpoints", "checkpointer"]
 
-BUSY_SECONDS = 30.0
-"""How long a write waits for that of another process."""
-
-OWNER_ONLY = stat.S_IRUSR | stat.S_IWUSR
-
-_KEY = {"thread_id", "checkpoint_ns", "checkpoint_id"}
+FORMS = "`memory`, a file, `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/DATABASE`"
+"""What names a place for checkpoints, in words."""
 
 
-def checkpointer(path: str | os.PathLike[str]) -> "Checkpointer":
-    """A SQLite file that graphs write their checkpoints to, so that a run that died resumes where it was.
+def checkpointer(url: str | os.PathLike[str]) -> Checkpointer[Any, Any]:
+    """A place that graphs write their checkpoints to, so that a run that died resumes where it was.
 
-    `with` gives a `SqliteSaver` for `invoke` and `stream`, `async with` an `AsyncSqliteSaver` for `ainvoke`
-    and `astream`; both read the same file. It is created, owner-only, with its folder when it is opened.
+    `with` gives a saver for `invoke` and `stream`, `async with` one for `ainvoke` and `astream`; both read
+    the same place. What is opened, and what can go wrong, is said by the class of each kind
+    (`MemoryCheckpoints`, `SqliteCheckpoints`, `PostgresCheckpoints`).
 
-    The file is written ahead with `PRAGMA synchronous=NORMAL`: no wait for the disk after each node. When
-    the program is killed or crashes nothing is lost. After a power cut or a crash of the system the file is
-    whole, but its last nodes may be missing, and so may the last writes of the ledger, which is opened in
-    the same way: a run then resumes further back and repeats their model calls, and words that were
-    lost with it are stored by adding the conversation's last part again, which stores nothing twice.
-
-    What runs were given and gave lies in this file too, and forgetting memories does not reach it: the
-    saver's `delete_thread` does.
+    What runs were given and gave lies there too, and forgetting memories does not reach it: the saver's
+    `delete_thread` does.
 
     Args:
-        path: The file. Several processes may use it at once.
+        url: `memory`, for tests and for one process; a file or `sqlite:///FILE` (`sqlite:////FILE` where it
+            begins with a slash), which several processes may use at once; or `postgresql://...`, with the
+            extra `postgres`.
+
+    Raises:
+        BadInput: a URL that cannot be read, without a word of it that may be a password.
 
     Example:
         >>> with checkpointer("checkpoints.sqlite3") as saver:
         ...     graph = build_memory(roles, bank).builder.compile(checkpointer=saver)
         ...     graph.invoke(value, {"configurable": {"thread_id": "1"}}, context={"user": "ann"})
     """
-    return Checkpointer(path)
+    if not isinstance(url, str):
+        return SqliteCheckpoints(url)
+    scheme, separator, rest = url.partition("://")
+    if url == "memory" or (separator and scheme == "memory" and not rest):
+        return MemoryCheckpoints()
+    if not separator:
+        return SqliteCheckpoints(_file(url))
+    if scheme == "sqlite" and rest.startswith("/"):
+        return SqliteCheckpoints(_file(rest.removeprefix("/")))
+    if scheme in ("postgresql", "postgres"):
+        return PostgresCheckpoints(url)
+    raise BadInput(f"checkpoints cannot be kept in a URL that begins so: {scheme!r:.20}://; give {FORMS}")
 
 
-class Checkpointer:
-    """One checkpoint file, opened by `with` or by `async with`, one at a time; see `checkpointer`.
-
-    Entering raises StoreError for a path that cannot be used and StoreBusy for a file that another process
-    holds. The saver may be used from several threads; the async one by its own event loop, and from other
-    threads through its sync methods.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path).absolute()
-        self._guard = threading.Lock()
-        self._entered = False
-        self._saver: SqliteSaver | None = None
-        self._async_saver: AsyncSqliteSaver | None = None
-
-    def __enter__(self) -> SqliteSaver:
-        with self._entering():
-            self._saver = SqliteSaver(_connect(self.path))
-            self._saver.is_setup = True
-            return self._saver
-
-    def __exit__(self, *_: object) -> None:
-        saver, self._saver, self._entered = self._saver, None, False
-        if saver is not None:
-            with saver.lock:
-                saver.conn.close()
-
-    async def __aenter__(self) -> AsyncSqliteSaver:
-        with self._entering():
-            # Not in aiosqlite's own thread: when a connector raises there, that thread may outlive the loop.
-            opened = await asyncio.to_thread(_connect, self.path)
-            conn = await aiosqlite.Connection(lambda: opened, iter_chunk_size=64)
-            self._async_saver = AsyncSqliteSaver(conn)
-            self._async_saver.is_setup = True
-            return self._async_saver
-
-    async def __aexit__(self, *_: object) -> None:
-        saver, self._async_saver, self._entered = self._async_saver, None, False
-        if saver is not None:
-            async with saver.lock:
-                await saver.conn.close()
-
-    @contextmanager
-    def _entering(self) -> Iterator[None]:
-        with self._guard:
-            if self._entered:
-                raise StoreError(f"this checkpointer of {self.path} is in use: make a second one")
-            self._entered = True
-        try:
-            yield
-        except BaseException:
-            self._entered = False
-            raise
+def _file(path: str) -> str:
+    if path.strip() in ("", ":memory:"):
+        raise BadInput(f"{path!r} names no file for checkpoints; give {FORMS}")
+    return path
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """A connection to a checkpoint file with its tables, created when absent."""
-    _create(path)
-    try:
-        # Switching to write-ahead logging does not wait for others that do the same by itself.
-        with FileLock(path.with_name(f"{path.name}.lock"), timeout=BUSY_SECONDS, mode=OWNER_ONLY):
-            conn = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
-            try:
-                _prepare(conn, path)
-            except BaseException:
-                conn.close()
-                raise
-            return conn
-    except Timeout as error:
-        raise StoreBusy(f"another process has been opening {path} for {BUSY_SECONDS:.0f} s") from error
-    except OSError as error:
-        raise _unusable(path, error.strerror or type(error).__name__) from error
-    except sqlite3.Error as error:
-        raise _explained(path, error) from error
+class MemoryCheckpoints(Checkpointer[InMemorySaver, InMemorySaver]):
+    """Checkpoints in this process and object; they are gone with it. One saver serves sync and async."""
 
+    def __init__(self) -> None:
+        super().__init__("memory")
+        self._kept = InMemorySaver()
 
-def _create(path: Path) -> None:
-    """Makes the folder and an empty file that nobody else may read; leaves a file that exists as it is."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if path.exists() and not path.is_file():
-            raise _unusable(path, "it is a folder" if path.is_dir() else "it is no file")
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
-    except FileExistsError as error:
-        raise _unusable(path, f"{path.parent} is no folder") from error
-    except OSError as error:
-        raise _unusable(path, error.strerror or type(error).__name__) from error
-    except ValueError as error:
-        raise _unusable(path, str(error)) from error
+    def _open(self) -> InMemorySaver:
+        return self._kept
 
+    def _close(self, saver: InMemorySaver) -> None:
+        """Kept, to be opened again."""
 
-def _prepare(conn: sqlite3.Connection, path: Path) -> None:
-    _check_ours(conn, path)
-    _keep_private(path)
-    if conn.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-        raise _unusable(path, "its file system allows no write-ahead log")
-    conn.execute("PRAGMA synchronous = NORMAL")
-    SqliteSaver(conn).setup()
+    async def _aopen(self) -> InMemorySaver:
+        return self._kept
 
-
-def _check_ours(conn: sqlite3.Connection, path: Path) -> None:
-    """Looks without writing, so that the file of another program stays as it is."""
-    tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    for table in ("checkpoints", "writes"):
-        columns = {name for (name,) in conn.execute("SELECT name FROM pragma_table_info(?)", (table,))}
-        if tables and not columns >= _KEY:
-            raise _unusable(path, "it is the database of another program")
-
-
-def _keep_private(path: Path) -> None:
-    """SQLite gives the files beside it the same rights."""
-    if path.stat().st_mode & ~OWNER_ONLY & 0o777:
-        try:
-            path.chmod(OWNER_ONLY)
-        except OSError:
-            _log.warning("others may read %s: its rights cannot be changed", path)
-
-
-def _explained(path: Path, error: sqlite3.Error) -> StoreError:
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreBusy(f"{path} is being written by another process; try again")
-    if code == sqlite3.SQLITE_NOTADB:
-        return _unusable(path, "it is the file of another program")
-    return _unusable(path, str(error))
-
-
-def _unusable(path: Path, reason: str) -> StoreError:
-    return StoreError(f"cannot keep checkpoints in {path}: {reason}; choose another file")
+    async def _aclose(self, saver: InMemorySaver) -> None:
+        """Kept, to be opened again."""

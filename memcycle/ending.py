@@ -5,7 +5,7 @@ import functools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,10 +17,13 @@ from memcycle.core.timestamps import read_time
 from memcycle.graph.context import MAIN_SESSION, Context
 from memcycle.idle import IdleSessions
 from memcycle.results import Ended, SessionDetail, SessionSummary
-from memcycle.runs import Run, awaited, off_loop, runs
+from memcycle.runs import Run, awaited, execute, off_loop, runs
 from memcycle.stored import Stored, first_complaint
 from memcycle.stores.bank import Bank
 from memcycle.stores.ledger.sessions import SessionInfo
+
+if TYPE_CHECKING:
+    from memcycle.threads import Threads
 
 T = TypeVar("T")
 
@@ -45,6 +48,15 @@ class Ending(Stored):
     def graphs(self) -> Mapping[str, Any]:
         """The compiled graphs, by name."""
 
+    @property
+    @abstractmethod
+    def threads(self) -> "Threads | None":
+        """The threads of runs; None where no checkpoints are kept."""
+
+    @abstractmethod
+    def _waits(self, scope: Scope) -> bool:
+        """Whether the end of this session waits for a person."""
+
     @runs
     def end_session(
         self,
@@ -53,6 +65,7 @@ class Ending(Stored):
         user: str | None = None,
         workspace: str | None = None,
         verify: bool | None = None,
+        thread_id: str | None = None,
     ) -> Run[Ended]:
         """Ends a session: its last turns become an episode, all of it is examined, repaired and committed.
 
@@ -64,32 +77,46 @@ class Ending(Stored):
             user: Whose memory. workspace: a second wall inside it.
             verify: None examines what is new of it, and does nothing where nothing is. False commits at once,
                 unverified. True examines it again although it is committed.
+            thread_id: As in `add`.
 
         Raises:
             BadInput: no user, or a name that cannot be one. Provider errors are raised as themselves.
         """
         named = session or MAIN_SESSION
         context = self._context(user, workspace, named, None)
-        read = self._no_longer_waiting(context, functools.partial(_ended, named))
-        return Run("session", {"verify": verify}, context, read)
+        return Run("session", {"verify": verify}, context, self._reads_end(context), thread_id)
 
     aend_session = awaited(end_session)
 
-    def verify_session(self, session: str, *, user: str | None = None, workspace: str | None = None) -> Ended:
+    def verify_session(
+        self,
+        session: str,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        thread_id: str | None = None,
+    ) -> Ended:
         """Examines a session again, committed or not, as `end_session` with `verify=True`.
 
         Raises:
             BadInput: no such session.
         """
         self._known(session, user, workspace)
-        return self.end_session(session, user=user, workspace=workspace, verify=True)
+        return self.end_session(session, user=user, workspace=workspace, verify=True, thread_id=thread_id)
 
     async def averify_session(
-        self, session: str, *, user: str | None = None, workspace: str | None = None
+        self,
+        session: str,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        thread_id: str | None = None,
     ) -> Ended:
         """Awaitable `verify_session`."""
         await asyncio.to_thread(self._known, session, user, workspace)
-        return await self.aend_session(session, user=user, workspace=workspace, verify=True)
+        return await self.aend_session(
+            session, user=user, workspace=workspace, verify=True, thread_id=thread_id
+        )
 
     def sessions(self, *, user: str | None = None, workspace: str | None = None) -> list[SessionSummary]:
         """Every session of a user, as they began: how far it is, and what its examination found."""
@@ -117,8 +144,13 @@ class Ending(Stored):
         return IdleSessions(self._end_idle, after, now=world.now, give_up=self._give_up)
 
     def _end_idle(self, scope: Scope) -> None:
-        context = Context(user=scope.user, workspace=scope.workspace, session=scope.session)
-        self.graphs["session"].invoke({}, context=context)
+        if not self._waits(scope):
+            context = Context(user=scope.user, workspace=scope.workspace, session=scope.session)
+            execute(self, Run("session", {}, context, functools.partial(Ended.of, scope.session or "")))
+
+    def _reads_end(self, context: Context) -> Callable[[Mapping[str, Any]], Ended]:
+        named = functools.partial(Ended.of, context.session or MAIN_SESSION)
+        return self._no_longer_waiting(context, named)
 
     def _await_silence(self, bank: Bank) -> None:
         """Sessions that another process left open, silent for long, are ended too, once nobody comes back."""
@@ -137,8 +169,8 @@ class Ending(Stored):
         idle.touch(scope)
 
         def read_and_forget(out: Mapping[str, Any]) -> T:
-            # Open again: somebody spoke while it ended.
-            if out["result"]["status"] != "open":
+            # Open again: somebody spoke while it ended. One that a person is asked about is in hand.
+            if (out.get("result") or {}).get("status") != "open":
                 idle.forget(scope)
             return read(out)
 
@@ -206,7 +238,3 @@ class Ending(Stored):
 
 def _scope_of(context: Context) -> Scope:
     return Scope(user=context.user, workspace=context.workspace, session=context.session)
-
-
-def _ended(session: str, out: Mapping[str, Any]) -> Ended:
-    return Ended(**{"session": session, **out["result"], "usage": out.get("usage") or {}})

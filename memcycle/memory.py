@@ -2,22 +2,18 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from memcycle.core.clock import World
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
-from memcycle.core.turn import Turn
-from memcycle.ending import Ending
-from memcycle.graph.context import MAIN_SESSION
 from memcycle.opening import roles_of, settings_of
-from memcycle.results import Added, Answer
-from memcycle.runs import Run, awaited, off_loop, runs
+from memcycle.runs import off_loop
 from memcycle.stores.bank import Bank
 from memcycle.stores.registry import shared_bank
+from memcycle.talking import Talking
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -25,9 +21,10 @@ if TYPE_CHECKING:
 
     from memcycle.agents.roles import Roles
     from memcycle.prompts import PromptSet
+    from memcycle.threads import Checkpoints, Threads
 
 
-class Memory(Ending):
+class Memory(Talking):
     """Long-term memory of one home directory.
 
     Use it as a context manager, sync or async; every method has an awaitable form with `a` before its
@@ -49,13 +46,16 @@ class Memory(Ending):
         workspace: str = "default",
         world: World | None = None,
         read_only: bool = False,
+        checkpoints: "Checkpoints | None" = None,
     ) -> None:
         super().__init__(user, workspace)
         self.settings, self._roles = settings, roles
         self._embeddings, self._world, self._read_only = embeddings, world or World(), read_only
+        self._checkpoints = None if read_only else checkpoints
         self.idle = None if read_only else self._idle_sessions(self._world)
         self._opening = threading.RLock()
         self._bank: Bank | None = None
+        self._threads: Threads | None = None
         self._graphs: dict[str, Any] = {}
 
     @classmethod
@@ -75,6 +75,7 @@ class Memory(Ending):
         api_key: str | None = None,
         world: World | None = None,
         read_only: bool = False,
+        checkpoints: "Checkpoints | None" = None,
         **model_args: Any,
     ) -> Self:
         """Opens a memory, creating its home where there is none.
@@ -94,6 +95,9 @@ class Memory(Ending):
             base_url: Server of named models, by default `OPENAI_BASE_URL`. api_key: `OPENAI_API_KEY`.
             world: Clock, ids and waiting.
             read_only: Open the ledger alone: lists, history and export work beside a writing process.
+            checkpoints: Where each run is kept under a thread id, so that one that broke off, or waits for a
+                person (`settings.approval`), goes on with `resume`: a URL as `memcycle.checkpointer` reads
+                it, or a LangGraph saver. By default runs are not kept.
             **model_args: More arguments of named models, such as `timeout` or `temperature`.
 
         Raises:
@@ -101,7 +105,7 @@ class Memory(Ending):
             StoreBusy: another process holds this home. EmbedderMismatch: it was built with another embedder.
             BadInput, PromptError: an argument that cannot be used.
         """
-        chosen = settings_of(settings, path, read_only=read_only)
+        chosen = settings_of(settings, path, may_stop=read_only or checkpoints is not None)
         memory = cls(
             chosen,
             roles
@@ -111,6 +115,7 @@ class Memory(Ending):
             workspace=workspace,
             world=world,
             read_only=read_only,
+            checkpoints=checkpoints,
         )
         if user is not None:
             memory.scope()
@@ -139,8 +144,13 @@ class Memory(Ending):
             idle.close()
         with self._opening:
             bank, self._bank, self._graphs = self._bank, None, {}
-        if bank is not None:
-            bank.close()
+            threads, self._threads = self._threads, None
+        try:
+            if bank is not None:
+                bank.close()
+        finally:
+            if threads is not None:
+                threads.close()
 
     aclose = off_loop(close)
 
@@ -148,6 +158,12 @@ class Memory(Ending):
     def bank(self) -> Bank:
         """The store, opened if it is not."""
         return self._open()
+
+    @property
+    def threads(self) -> "Threads | None":
+        """The threads of runs, opened if they are not; None where no checkpoints are kept."""
+        self._open()
+        return self._threads
 
     @property
     def roles(self) -> "Roles":
@@ -168,103 +184,21 @@ class Memory(Ending):
                     raise BadInput("this memory is open for reading only: open it without read_only")
                 from memcycle.graph import build_recall, build_remember, build_session
 
+                built: Mapping[str, Callable[..., Any]] = {
+                    "remember": build_remember,
+                    "recall": build_recall,
+                    "session": build_session,
+                }
+                kept = {} if self._threads is None else {"checkpointer": self._threads.saver}
                 self._graphs = {
-                    "remember": build_remember(self.roles, bank, self.settings),
-                    "recall": build_recall(self.roles, bank, self.settings),
-                    "session": build_session(self.roles, bank, self.settings),
+                    name: build(self.roles, bank, self.settings).copy(kept) for name, build in built.items()
                 }
             return self._graphs
-
-    @runs
-    def add(
-        self,
-        messages: Any,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        session: str | None = None,
-        now: datetime | str | None = None,
-    ) -> Run[Added]:
-        """Remembers a chunk of a conversation. What is already stored is not stored again.
-
-        Args:
-            messages: One message or several: LangChain messages, OpenAI-style dicts, `(role, text)`
-                tuples, text; or `Turn`s as the file readers give them, which keep their places.
-            user: Whose memory. workspace: a second wall inside it.
-            session: By default that of the turns, else `main`.
-            now: Time of messages that carry none, by default the clock.
-
-        Raises:
-            BadInput: a message that cannot be read (its number and field), or no user.
-        """
-        turns = [message for message in messages if isinstance(message, Turn)] if _is_list(messages) else []
-        if turns and len(turns) != len(messages):
-            raise BadInput("turns and messages cannot be added in one call")
-        if len({turn.session for turn in turns}) > 1:
-            raise BadInput(
-                "turns of several sessions cannot be added in one call: add one session after another"
-            )
-        named = session or (turns[0].session if turns else MAIN_SESSION)
-        value = (
-            {"turns": [turn.model_dump(mode="json") for turn in turns]} if turns else {"messages": messages}
-        )
-        context = self._context(user, workspace, named, now)
-        return Run("remember", value, context, self._speaking(context, _added))
-
-    aadd = awaited(add)
-
-    @runs
-    def ask(
-        self,
-        question: str,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        session: str | None = None,
-        now: datetime | str | None = None,
-        k: int | None = None,
-        token_budget: int | None = None,
-        evidence_only: bool = False,
-    ) -> Run[Answer]:
-        """Answers a question from memory, or says that memory does not hold the answer.
-
-        Args:
-            question: In words.
-            user: Whose memory. workspace: a second wall inside it.
-            session: The session going on, whose staged memories are searched too.
-            now: The time that words such as "last week" in the question count from, by default the clock.
-            k: Entries of evidence at most. token_budget: their tokens at most.
-            evidence_only: Find the evidence and stop there; `answer` is None.
-
-        Raises:
-            BadInput: blank question, or no user. Provider errors are raised as themselves.
-        """
-        if not isinstance(question, str) or not question.strip():
-            raise BadInput("the question is blank")
-        context = self._context(
-            user,
-            workspace,
-            session or MAIN_SESSION,
-            now,
-            k=k,
-            token_budget=token_budget,
-            evidence_only=evidence_only,
-        )
-        return Run("recall", {"question": question}, context, _answer)
-
-    aask = awaited(ask)
-
-    def recall(self, question: str, **options: Any) -> Answer:
-        """The evidence for a question, without an answer. Options as those of `ask`."""
-        return self.ask(question, evidence_only=True, **options)
-
-    async def arecall(self, question: str, **options: Any) -> Answer:
-        """Awaitable `recall`."""
-        return await self.aask(question, evidence_only=True, **options)
 
     def _open(self) -> Bank:
         with self._opening:
             if self._bank is None:
+                self._open_threads()
                 self._bank = (
                     Bank.open(self.settings, embeddings=self._embeddings, world=self._world, read_only=True)
                     if self._read_only
@@ -273,17 +207,11 @@ class Memory(Ending):
                 self._await_silence(self._bank)
             return self._bank
 
+    def _open_threads(self) -> None:
+        if self._checkpoints is not None and self._threads is None:
+            from memcycle.threads import Threads
 
-def _added(out: Mapping[str, Any]) -> Added:
-    return Added(**out["result"], usage=out.get("usage") or {})
-
-
-def _answer(out: Mapping[str, Any]) -> Answer:
-    return Answer(**out["answer"], usage=out.get("usage") or {})
-
-
-def _is_list(messages: Any) -> bool:
-    return isinstance(messages, Sequence) and not isinstance(messages, str | bytes)
+            self._threads = Threads.open(self._checkpoints, self._world, self.settings)
 
 
 def _in_event_loop() -> bool:

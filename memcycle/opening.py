@@ -14,17 +14,21 @@ if TYPE_CHECKING:
     from memcycle.prompts import PromptSet
 
 
-def settings_of(settings: Settings | None, path: str | Path | None, *, read_only: bool) -> Settings:
+def settings_of(settings: Settings | None, path: str | Path | None, *, may_stop: bool) -> Settings:
     """The settings of these arguments.
+
+    Args:
+        settings: By default those of the environment. path: the home, in place of theirs.
+        may_stop: Whether a run could stop and go on, or none is ever made.
 
     Raises:
         BadInput: approval is asked for, where nothing could wait for it.
     """
     chosen = settings or Settings.from_env()
-    if chosen.approval.is_asked and not read_only:
+    if chosen.approval.is_asked and not may_stop:
         raise BadInput(
-            "settings.approval needs graphs that can stop and go on: compile those of memcycle.graph with a "
-            "checkpointer, as in build_memory(roles, bank).builder.compile(checkpointer=...)"
+            "settings.approval needs runs that can stop and go on: open the memory with checkpoints, such as "
+            "Memory.open(checkpoints='checkpoints.sqlite3'), or compile the graphs with a checkpointer"
         )
     return chosen if path is None else chosen.model_copy(update={"home": Path(path)})
 

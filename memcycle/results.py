@@ -1,8 +1,16 @@
 """What the public face gives back: small models whose `model_dump(mode="json")` is the JSON of the CLI."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from memcycle.core.entry import Granularity
 from memcycle.core.probe import Probe, SessionReport
@@ -19,13 +27,87 @@ class Refused(BaseModel):
     why: str
 
 
-class Added(BaseModel):
+_OF_KEPT_RUNS = ("thread_id", "pending")
+
+
+class PendingItem(BaseModel):
+    """A change that a person is asked about: what holds before it, and what would after it.
+
+    Attributes:
+        n: Its number in the answer. action: `ADD`, `UPDATE`, `DELETE` or `MERGE`.
+        before, after: Texts; None where there is none.
+        said: The turns it rests on, each with its speaker.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    n: int
+    action: str
+    kind: str | None = None
+    before: str | None = None
+    after: str | None = None
+    said: list[str] = []
+    why: str = ""
+
+
+class PendingApproval(BaseModel):
+    """What a run waits for: a person's word over changes, none of which is written before it.
+
+    Attributes:
+        how: How to answer, in words. problem: what was wrong with the last answer, empty where nothing was.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    session: str | None = None
+    items: list[PendingItem]
+    how: str = ""
+    problem: str = ""
+
+
+class Outcome(BaseModel):
+    """What every run gives back.
+
+    Attributes:
+        thread_id: The thread its checkpoints are kept under; None where none are kept.
+        pending: What it waits for, so that the rest of the result is not final yet; `Memory.resume` goes on.
+    """
+
+    thread_id: str | None = None
+    pending: PendingApproval | None = None
+
+    @model_serializer(mode="wrap")
+    def _of_kept_runs(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The two are told only where runs are kept, so that nobody who keeps none meets them."""
+        told: dict[str, Any] = plain(self)
+        return {key: value for key, value in told.items() if value is not None or key not in _OF_KEPT_RUNS}
+
+
+class ThreadSummary(BaseModel):
+    """The run of a thread.
+
+    Attributes:
+        run: The method that began it. begun: the time it counts from.
+        finished: Whether there is nothing left to resume. pending: what it waits for, if it does.
+    """
+
+    thread_id: str
+    run: Literal["add", "ask", "end_session"]
+    session: str | None = None
+    begun: AwareDatetime | None = None
+    finished: bool = False
+    pending: PendingApproval | None = None
+
+
+class Added(Outcome):
     """What one `Memory.add` did.
 
     Attributes:
         turns: Ids of the turns of the chunk. facts, episodes, refreshed: ids of the entries made, and of
             the stored ones that were updated, superseded or deleted.
         unextracted: Ids of turns whose facts could not be read; the next run tries them again.
+        reextracted: Ids of turns read once more, in bulk import, because facts held too little of their
+            words. uncovered: those of which they still do.
         rejected: What was proposed and not stored.
         warnings: What did not go as it should, in words.
         usage: Model calls and tokens by role.
@@ -38,9 +120,16 @@ class Added(BaseModel):
     episodes: list[str] = []
     refreshed: list[str] = []
     unextracted: list[str] = []
+    reextracted: list[str] = []
+    uncovered: list[str] = []
     rejected: list[Refused] = []
     warnings: list[str] = []
     usage: Usage = {}
+
+    @classmethod
+    def of(cls, out: Mapping[str, Any]) -> Self:
+        """From what the remember graph gave, or has so far."""
+        return cls(**out.get("result") or {}, usage=out.get("usage") or {})
 
 
 class Evidence(BaseModel):
@@ -67,7 +156,7 @@ class Evidence(BaseModel):
     time: AwareDatetime | None = Field(None, exclude=True)
 
 
-class Answer(BaseModel):
+class Answer(Outcome):
     """An answer and what it rests on.
 
     Attributes:
@@ -98,6 +187,12 @@ class Answer(BaseModel):
     usage: Usage = {}
     warnings: list[str] = Field(default=[], exclude=True)
 
+    @classmethod
+    def of(cls, question: str, out: Mapping[str, Any]) -> Self:
+        """From what the recall graph gave; one that waits for a person has no answer yet."""
+        found = out.get("answer") or {"question": question, "mode": "evidence"}
+        return cls(**found, usage=out.get("usage") or {})
+
 
 class _Session(BaseModel):
     session: str
@@ -105,13 +200,13 @@ class _Session(BaseModel):
     reason: str = ""
 
 
-class Ended(SessionReport, _Session):
+class Ended(SessionReport, _Session, Outcome):
     """What `Memory.end_session` did; the counts are those of `SessionReport`, of this run.
 
     Attributes:
         session: The session that ended.
         status: `committed`, or `committed_unverified` with the `reason` why it was not examined; `open`
-            where turns that came meanwhile wait for the next end.
+            where turns that came meanwhile wait for the next end; `verifying` while a person is asked.
         episodes: Ids of the episodes its last turns became.
         warnings: What did not go as it should, in words.
     """
@@ -120,6 +215,12 @@ class Ended(SessionReport, _Session):
 
     episodes: list[str] = []
     warnings: list[str] = []
+
+    @classmethod
+    def of(cls, session: str, out: Mapping[str, Any]) -> Self:
+        """From what the session graph gave, or has so far."""
+        known = {"session": session, "status": "verifying", **(out.get("result") or {})}
+        return cls(**{**known, "usage": out.get("usage") or {}})
 
 
 class _Listed(_Session):
@@ -158,10 +259,14 @@ class SessionDetail(SessionSummary):
     examined: list[Probe] = []
 
 
-class Ingested(BaseModel):
+class Ingested(Outcome):
     """What ingesting a conversation did in this run, as counts; a second run of the same counts nothing.
 
+    Where `pending` says that a person is asked, what comes after waits too.
+
     Attributes:
+        reextracted: Turns read once more because facts held too little of their words; uncovered: those of
+            which they still do. warnings: what did not go as it should, in words.
         sessions: How many ended. unverified: those of them that could not be examined.
         probes: Questions they were examined with; passed_before and passed_after, repairs, rolled_back and
             merged are those of `SessionReport`.
@@ -174,6 +279,8 @@ class Ingested(BaseModel):
     episodes: int = 0
     refreshed: int = 0
     unextracted: int = 0
+    reextracted: int = 0
+    uncovered: int = 0
     probes: int = 0
     passed_before: int = 0
     passed_after: int = 0
@@ -183,5 +290,6 @@ class Ingested(BaseModel):
     merged: int = 0
     unverified: list[str] = []
     rejected: list[Refused] = []
+    warnings: list[str] = []
     usage: Usage = {}
     seconds: float = 0.0

@@ -36,6 +36,10 @@ class Stored(ABC):
     def bank(self) -> Bank:
         """The store, opened if it is not."""
 
+    @abstractmethod
+    def _forget_runs(self, user: str, workspace: str | None) -> None:
+        """Erases what is kept of a user's runs, where anything is."""
+
     def memories(
         self,
         *,
@@ -139,8 +143,12 @@ class Stored(ABC):
         return self.bank.forget(self.scope(user, workspace), entry_id, only=only)
 
     def forget_user(self, user: str, *, workspace: str | None = None) -> int:
-        """Erases all of a user's memory for good, in every workspace unless one is named. Gives how many."""
+        """Erases all of a user's memory for good, in every workspace unless one is named. Gives how many.
+
+        The checkpoints of that user's runs go with it, where this memory keeps them.
+        """
         self.scope(user, workspace)
+        self._forget_runs(user, workspace)
         return self.bank.forget_user(user, workspace)
 
     def export(self, *, user: str | None = None, workspace: str | None = None) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from memcycle.stores.views import Views
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from memcycle.stores.mending import Mended
     from memcycle.stores.request import Hit, SearchRequest
 
 LEDGER_FILE = "ledger.sqlite3"
@@ -113,11 +114,14 @@ class Bank(Maintaining):
         """
         staging.session_of(scope)
         with self.ledger.read() as conn:
+            given = staging.redacted(conn, scope, given, self.redactor)
             fresh = staging.fresh_turns(conn, scope, given)
         vectors = self._for_writing().vectors
         found = vectors.of_all_that_can([turn.text for turn in fresh])
         with self._write(scope) as writer:
-            return staging.stage(writer, scope, given, found, vectors.id)
+            staged = staging.stage(writer, scope, given, found, vectors.id)
+        self._writable().read_words()
+        return staged
 
     def mark_turns(self, scope: Scope, ids: Iterable[str], state: str) -> None:
         """Sets the state of turns."""
@@ -126,7 +130,8 @@ class Bank(Maintaining):
 
     def search(self, request: "SearchRequest") -> list[list["Hit"]]:
         """For each query its hits, best first; see `Search.run`."""
-        return self._writable().search.run(request)
+        asked = [one.model_copy(update={"text": self.redactor.text(one.text)}) for one in request.queries]
+        return self._writable().search.run(request.model_copy(update={"queries": tuple(asked)}))
 
     # Writes
 
@@ -151,6 +156,7 @@ class Bank(Maintaining):
             Exception: what the embedder's provider raises when it cannot be reached; then nothing is changed.
         """
         vectors = self._for_writing().vectors
+        edits = [self._redacted(edit) for edit in edits]
         prepared = applying.prepare(vectors, edits)
         with self._write(scope) as writer:
             if sessions.is_another(writer.conn, scope, seq):
@@ -162,9 +168,15 @@ class Bank(Maintaining):
                 sessions.close_segment(writer.conn, scope, staging.session_of(scope), close_segment_at)
         return applied
 
+    def _redacted(self, edit: Edit) -> Edit:
+        if edit.entry is None:
+            return edit
+        return edit.model_copy(update={"entry": self.redactor.entry(edit.entry)})
+
     def edit(self, scope: Scope, entry_id: str, text: str, *, actor: str = "user", why: str = "") -> Entry:
         """Replaces an entry by one with another text and returns that; see `revising.revise`."""
         vectors = self._for_writing().vectors
+        text, why = self.redactor.text(text), self.redactor.text(why)
         found = vectors.of_all_that_can([text])
         embedder = vectors.id if text in found else None
         with self._write(scope) as writer:
@@ -239,7 +251,7 @@ class Bank(Maintaining):
             BadInput: names the record and the field.
         """
         vectors = self._for_writing().vectors
-        records = portable.read_records(scope, rows)
+        records = portable.read_records(scope, map(self.redactor.row, rows))
         texts = [one.entry.text for one in records]
         found: dict[str, Any] = {}
         for start in range(0, len(texts), self.settings.bulk_batch):
@@ -251,7 +263,9 @@ class Bank(Maintaining):
 
     @contextmanager
     def bulk(self) -> Iterator[None]:
-        """For many imports one after another: the vector index follows at the end, in large batches.
+        """For many imports one after another: the vector index follows in large batches, and has at the end.
+
+        Where much comes in, a second process fills it meanwhile (see `Mirror.follow`).
 
         Everything is stored, and found by searches, as soon as each import returns; what a crash keeps from
         the index is brought in by the next write.
@@ -273,8 +287,24 @@ class Bank(Maintaining):
         views = self._for_writing()
         return upkeep.reembed(self.ledger, self.settings, views.vectors, views.mirror)
 
-    def check(self) -> dict[str, Any]:
+    def check(self, *, alone: bool = False) -> dict[str, Any]:
         """What the home holds and what is wrong with it; see `upkeep.check`."""
-        return upkeep.check(
-            self.ledger, self.settings, self._views.mirror if self._views else None, self.embedder_id
-        )
+        mirror = self._views.mirror if self._views else None
+        return upkeep.check(self.ledger, self.settings, mirror, self.embedder_id, alone=alone)
+
+    def mend(self, *, alone: bool = False) -> "Mended":
+        """Puts right what a check finds, as far as that needs no person; see `mending.Mender.run`.
+
+        Args:
+            alone: Whether no other process can be examining a session of the home; those under examination
+                were broken off then, and are committed unverified.
+        """
+        from memcycle.stores.mending import Mender
+
+        def commit(scope: Scope, why: str) -> int:
+            return self.commit_session(scope, unverified=why)
+
+        views = self._writable()
+        views.mirror.claim()
+        mender = Mender(self.ledger, self.settings, views, commit, alone=alone)
+        return mender.run(lambda: self.check(alone=alone))

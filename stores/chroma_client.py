@@ -3,30 +3,15 @@
 chromadb takes about a second to import, so it is imported when a client is opened and not before.
 """
 
-import shutil
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Protocol
 
-from memcycle.core.errors import StoreError
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma_slack import Slack
-from memcycle.stores.locks import WriterLock
+from memcycle.stores.chroma_embedded import EmbeddedClient
+from memcycle.stores.chroma_helper import Helper
+from memcycle.stores.chroma_remote import ServerClient
 
 if TYPE_CHECKING:
-    import httpx
-    from chromadb.api.client import AdminClient, Client
-    from chromadb.api.fastapi import FastAPI
-
-FOLDER = "chroma"
-DEFAULT_PORT = 8000
-SERVER_PATIENCE = 5.0
-CALL_PATIENCE = 60.0
-"""Seconds a server may take for one call: far more than the slowest, a write after a bulk load."""
-SQLITE_PATIENCE = 30.0
+    from chromadb.api.client import Client
 
 
 class ChromaClient(Protocol):
@@ -49,8 +34,14 @@ class ChromaClient(Protocol):
     def api(self) -> "Client":
         """Chroma's own client."""
 
+    def lend(self, helper: Helper) -> None:
+        """Leaves the index to a helper, which is ended when this client is used again."""
+
     def settle(self) -> None:
         """Cleans up after a call, before the next one may begin."""
+
+    def renew(self) -> None:
+        """Lets the next call begin anew, after Chroma itself failed at one."""
 
     def clear(self) -> None:
         """Removes all our collections, with their files where those are ours."""
@@ -62,7 +53,7 @@ class ChromaClient(Protocol):
         """Frees its files, connections and lock. Idempotent."""
 
 
-def open_client(settings: Settings, store: str, *, fresh: bool = False) -> ChromaClient:
+def open_client(settings: Settings, store: str, *, fresh: bool = False, lent: bool = False) -> ChromaClient:
     """The client the settings ask for.
 
     Args:
@@ -70,6 +61,7 @@ def open_client(settings: Settings, store: str, *, fresh: bool = False) -> Chrom
         store: Id of the home's memory. Its collections carry it in their names: homes share a server, not
             memories. A copied home has the same id, so give it another server.
         fresh: Removes what is there first, even if damaged.
+        lent: For a helper: the process that writes the home has lent it the index.
 
     Raises:
         StoreBusy: another process writes the embedded index.
@@ -78,238 +70,4 @@ def open_client(settings: Settings, store: str, *, fresh: bool = False) -> Chrom
     prefix = f"memcycle-{store}-"
     if settings.chroma_url:
         return ServerClient(settings.chroma_url, prefix, fresh=fresh)
-    return EmbeddedClient(settings.home, prefix, settings.lock_timeout, fresh=fresh)
-
-
-@contextmanager
-def chroma_errors(where: str, doing: str) -> Iterator[None]:
-    """Gives Chroma's failures as StoreError, without any text of an entry in it."""
-    import httpx
-    from chromadb.errors import ChromaError, NotFoundError
-
-    try:
-        yield
-    except NotFoundError:
-        raise
-    except httpx.TransportError as error:
-        raise StoreError(
-            f"the Chroma server at {where} does not answer ({type(error).__name__}) while {doing};"
-            f" start it with: chroma run --path DIR --port {urlsplit(where).port or DEFAULT_PORT}"
-        ) from error
-    except (ChromaError, httpx.HTTPError, ValueError, OSError) as error:
-        raise StoreError(
-            f"Chroma failed while {doing} in {where} ({type(error).__name__}); the ledger is whole:"
-            " `memcycle doctor --rebuild` makes the index anew"
-        ) from error
-
-
-class EmbeddedClient:
-    """Chroma in this process, over `home/chroma`, under the home's writer lock.
-
-    Chroma writes freed memory into its vector files (see `chroma_slack`). That is blanked after each call, on
-    scrub, on close and before opening. A process that is killed within a call leaves what the call wrote,
-    until the home is opened again; after a loss of power what earlier calls wrote may be back until then.
-    """
-
-    exclusive = True
-
-    def __init__(self, home: Path, prefix: str, lock_timeout: float, *, fresh: bool = False) -> None:
-        self._path, self.prefix = home / FOLDER, prefix
-        self.where = str(self._path)
-        self._slack = Slack(self._path)
-        self._lock = WriterLock(home, lock_timeout).acquire()
-        self._api: Client | None = None
-        try:
-            if fresh:
-                self._remove()
-            self._api = self._open()
-        except BaseException:
-            self._lock.release()
-            raise
-
-    @property
-    def api(self) -> "Client":
-        """Chroma's own client; opened again after a scrub closed it."""
-        self._require_lock()
-        if self._api is None:
-            self._api = self._open()
-        return self._api
-
-    @property
-    def note(self) -> str | None:
-        """Names vector files that could not be blanked, and what to do."""
-        return self._slack.note
-
-    def _open(self) -> "Client":
-        import chromadb
-        from chromadb.api.shared_system_client import SharedSystemClient
-        from chromadb.config import Settings as ChromaSettings
-
-        path = str(self._path.resolve())
-        with chroma_errors(self.where, "opening it"):
-            self._slack.blank()
-            try:
-                return cast(
-                    "Client", chromadb.PersistentClient(path, ChromaSettings(anonymized_telemetry=False))
-                )
-            except BaseException:
-                # Chroma keeps the half-started system of a failed opening and hands it to the next.
-                SharedSystemClient._identifier_to_system.pop(path, None)
-                SharedSystemClient._identifier_to_refcount.pop(path, None)
-                raise
-
-    def settle(self) -> None:
-        """Blanks the freed memory in files that the call wrote: Chroma is done with them when it returns."""
-        self._slack.blank_changed()
-
-    def clear(self) -> None:
-        """Removes the directory: nothing of it can be left, and nothing has to be readable."""
-        self._require_lock()
-        self._disconnect()
-        self._remove()
-
-    def _remove(self) -> None:
-        if self._path.exists():
-            shutil.rmtree(self._path)
-
-    def scrub(self) -> None:
-        """Rewrites Chroma's database without its free pages and removes dropped collections' files.
-
-        A plain delete leaves documents in Chroma's queue for as long as their collection stands, so drop
-        the collection first. (`chroma vacuum` does the same, but only while no process has it open.)
-        """
-        self._require_lock()
-        self._disconnect()
-        database = self._path / "chroma.sqlite3"
-        if not database.exists():
-            return
-        try:
-            with closing(
-                sqlite3.connect(database, timeout=SQLITE_PATIENCE, isolation_level=None)
-            ) as connection:
-                connection.execute("PRAGMA secure_delete = ON")
-                # A deleted row's trigrams stay in the full-text index until its segments are merged.
-                connection.execute(
-                    "INSERT INTO embedding_fulltext_search(embedding_fulltext_search) VALUES ('optimize')"
-                )
-                connection.execute("VACUUM")
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                standing = {str(row[0]) for row in connection.execute("SELECT id FROM segments")}
-            for folder in self._path.iterdir():
-                if folder.is_dir() and folder.name not in standing:
-                    shutil.rmtree(folder)
-            self._slack.blank()
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(
-                f"could not scrub {self.where} ({error}); deleted text may remain in its free space: free"
-                " disk space and forget again"
-            ) from error
-
-    def close(self) -> None:
-        """Frees files and lock."""
-        if not self._lock.held:
-            return
-        try:
-            self._disconnect()
-            with chroma_errors(self.where, "closing it"):
-                self._slack.blank()
-        finally:
-            self._lock.release()
-
-    def _require_lock(self) -> None:
-        if not self._lock.held:
-            raise StoreError(f"the index in {self.where} is closed; open the memory again")
-
-    def _disconnect(self) -> None:
-        if self._api is not None:
-            self._api.close()
-            self._api = None
-
-
-class ServerClient:
-    """Chroma behind an address. Several processes may write."""
-
-    exclusive = False
-    note: str | None = None
-
-    def __init__(self, url: str, prefix: str, *, fresh: bool = False) -> None:
-        self.where, self.prefix = url, prefix
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise StoreError(f"{url!r} is no address of a Chroma server; give http://HOST:PORT")
-        self._api: Client | None = self._open(parts.hostname, _port(url), secure=parts.scheme == "https")
-        if fresh:
-            with chroma_errors(self.where, "clearing it"):
-                self.clear()
-
-    @property
-    def api(self) -> "Client":
-        """Chroma's own client."""
-        if self._api is None:
-            raise StoreError(f"the index at {self.where} is closed; open the memory again")
-        return self._api
-
-    def _open(self, host: str, port: int, *, secure: bool) -> "Client":
-        import chromadb
-        import httpx
-        from chromadb.config import Settings as ChromaSettings
-
-        with chroma_errors(self.where, "connecting"):
-            # Chroma's client waits for ever for a host that swallows packets; this says so in time.
-            address = f"{'https' if secure else 'http'}://{host}:{port}/api/v2/heartbeat"
-            httpx.get(address, timeout=SERVER_PATIENCE).raise_for_status()
-            settings = ChromaSettings(
-                anonymized_telemetry=False, chroma_server_host=host, chroma_server_http_port=port
-            )
-            client = cast("Client", chromadb.HttpClient(host, port, secure, settings=settings))
-            # Chroma has no setting for it, and waits for ever for an answer to a call.
-            for session in _sessions(client):
-                session.timeout = httpx.Timeout(CALL_PATIENCE, connect=SERVER_PATIENCE)
-            return client
-
-    def settle(self) -> None:
-        """Nothing: the server's files are not ours."""
-
-    def clear(self) -> None:
-        """Drops our collections; others stay, those of other homes too."""
-        for collection in self.api.list_collections():
-            if collection.name.startswith(self.prefix):
-                self.api.delete_collection(collection.name)
-
-    def scrub(self) -> str:
-        """What the server's operator must do: the server's files are not ours.
-
-        Besides what `chroma vacuum` rewrites, they hold freed memory, as the embedded index's do (see
-        `chroma_slack`), but of the server's process. Chroma makes the removed folders anew. A folder that has
-        the pickle holds freed memory only while its collection, though synced, has fewer than 100 entries.
-        """
-        return (
-            f"deleted text may remain in the files of the Chroma server at {self.where} until its operator"
-            " stops it, runs: chroma vacuum --path DIR --force, and removes the folders in DIR that hold a"
-            " data_level0.bin but no index_metadata.pickle"
-        )
-
-    def close(self) -> None:
-        """Closes the connections."""
-        if self._api is not None:
-            # Chroma's own close leaves the connections open.
-            for session in _sessions(self._api):
-                session.close()
-            self._api.close()
-            self._api = None
-
-
-def _sessions(client: "Client") -> "list[httpx.Client]":
-    """The connections of a client of a server: its own and those of its admin client."""
-    servers = (client._server, cast("AdminClient", client._admin_client)._server)
-    return [cast("FastAPI", server)._session for server in servers]
-
-
-def _port(url: str) -> int:
-    try:
-        port = urlsplit(url).port
-    except ValueError as error:
-        raise StoreError(
-            f"{url!r} is no address of a Chroma server: {error}; give http://HOST:PORT"
-        ) from error
-    return port or (443 if url.startswith("https") else DEFAULT_PORT)
+    return EmbeddedClient(settings.home, prefix, settings.lock_timeout, fresh=fresh, lent=lent)

@@ -7,30 +7,34 @@ import hashlib
 import itertools
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from memcycle.core.entry import Entry, Granularity
+from memcycle.core.entry import Granularity
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma_client import ChromaClient, chroma_errors, open_client
-from memcycle.stores.chroma_record import SCOPE_FIELD, VIEW_FIELD, metadata_of, scope_field, view_field
+from memcycle.stores.chroma_client import ChromaClient, open_client
+from memcycle.stores.chroma_errors import chroma_errors
+from memcycle.stores.chroma_helper import Helper
+from memcycle.stores.chroma_record import (
+    Item,
+    Matrix,
+    Metadata,
+    records_of,
+    where,
+)
+from memcycle.stores.chroma_shards import Shards
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
 
 T = TypeVar("T")
 
-Matrix = npt.NDArray[np.float32]
-Item = tuple[Entry, Matrix]
 Found = tuple[str, float]
 
-SPACE: Any = {"hnsw": {"space": "cosine", "ef_search": 400}}
-"""With Chroma's own 100, one of ten of the nearest 200 of a granularity is missed at 10,000 entries."""
 PAGE = 5_000
 FLOATS_A_CALL = 1_000_000
 """Keeps the body of a call under the 40 MB a server takes."""
@@ -40,6 +44,16 @@ def shard_of(scope: Scope, shards: int) -> int:
     """The shard where all entries of the base scope stand, 0 to `shards` - 1."""
     digest = hashlib.blake2b(scope.key.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % shards
+
+
+class Held(NamedTuple):
+    """An entry as the index has it, in which shard; `vector` is of shape (dim,)."""
+
+    shard: int
+    id: str
+    text: str
+    metadata: Metadata
+    vector: Matrix
 
 
 class ChromaIndex:
@@ -52,7 +66,7 @@ class ChromaIndex:
         self._client, self._shards, self._dim = client, shards, dim
         # One writer at a time; and a scrub takes the embedded client away from under its readers.
         self._lock = threading.RLock()
-        self._collections: dict[int, Any] = {}
+        self._collections = Shards(client)
 
     @classmethod
     def open(cls, settings: Settings, store: str, dim: int, *, fresh: bool = False) -> Self:
@@ -85,14 +99,7 @@ class ChromaIndex:
         size = max(1, min(batch, FLOATS_A_CALL // self._dim))
         for shard, group in self._by_shard((item[0].scope, item) for item in unique.values()):
             for part in _parts(group, size):
-                self._write(
-                    shard,
-                    "upsert",
-                    ids=[entry.id for entry, _ in part],
-                    embeddings=np.stack([vector for _, vector in part]),
-                    documents=[entry.text for entry, _ in part],
-                    metadatas=[metadata_of(entry) for entry, _ in part],
-                )
+                self._put(shard, part)
 
     def delete(self, scopes_and_ids: Sequence[tuple[Scope, str]]) -> None:
         """Removes entries. Their text stays in files until their shard is dropped and scrubbed."""
@@ -112,15 +119,12 @@ class ChromaIndex:
         rows = np.flatnonzero(asked.any(axis=1))
         if not rows.size or k < 1:
             return found
-        where = (
-            {VIEW_FIELD: view_field(scope, granularity)} if granularity else {SCOPE_FIELD: scope_field(scope)}
-        )
         result = self._read(
             self.shard_of(scope),
             "query",
             query_embeddings=asked[rows],
             n_results=k,
-            where=where,
+            where=where(scope, granularity),
             include=["distances"],
         )
         if result is not None:
@@ -132,26 +136,53 @@ class ChromaIndex:
     def ids(self, scope: Scope | None = None) -> set[str]:
         """Ids of all entries, or of one base scope's."""
         shards = range(self._shards) if scope is None else (self.shard_of(scope),)
-        where = None if scope is None else {SCOPE_FIELD: scope_field(scope)}
+        wanted = None if scope is None else where(scope, None)
         found: set[str] = set()
         for shard in shards:
             for offset in itertools.count(0, PAGE):
-                page = self._read(shard, "get", where=where, include=[], limit=PAGE, offset=offset)
+                page = self._read(shard, "get", where=wanted, include=[], limit=PAGE, offset=offset)
                 ids = page["ids"] if page else []
                 found.update(ids)
                 if len(ids) < PAGE:
                     break
         return found
 
+    def copies(self) -> Iterator[list[Held]]:
+        """All it holds, page by page."""
+        for shard in range(self._shards):
+            for offset in itertools.count(0, PAGE):
+                page = self._read(
+                    shard,
+                    "get",
+                    include=["documents", "metadatas", "embeddings"],
+                    limit=PAGE,
+                    offset=offset,
+                )
+                if not page or not page["ids"]:
+                    break
+                columns = (page["ids"], page["documents"], page["metadatas"], page["embeddings"])
+                yield [Held(shard, *one) for one in zip(*columns, strict=True)]
+
+    def leftover(self) -> int:
+        """How many collections of the home's entries are none of its shards: it once had another number."""
+        with self.client() as (client, names):
+            found = [
+                one.name.removeprefix(names)
+                for one in client.list_collections()
+                if one.name.startswith(names)
+            ]
+        return sum(name.isdecimal() and int(name) >= self._shards for name in found)
+
     def drop_shards_of(self, scopes: Iterable[Scope]) -> None:
         """Drops the collections of these base scopes, and so the other scopes there: fill them again."""
         for shard in sorted({self.shard_of(scope) for scope in scopes}):
-            self._drop(shard)
+            with self._lock, chroma_errors(self._client.where, "dropping a shard"):
+                self._collections.drop(shard)
 
     def clear(self) -> None:
         """Removes everything, whatever number of shards it was written with."""
         with self._lock, chroma_errors(self._client.where, "clearing it"):
-            self._collections.clear()
+            self._collections.look_up_again()
             self._client.clear()
 
     def scrub(self) -> str | None:
@@ -161,7 +192,7 @@ class ChromaIndex:
             None when that is done (but in files that `note` names), else what the server's operator must do.
         """
         with self._lock:
-            self._collections.clear()
+            self._collections.look_up_again()
             return self._client.scrub()
 
     @property
@@ -182,10 +213,16 @@ class ChromaIndex:
             finally:
                 self._client.settle()
 
+    def lend(self, helper: Helper) -> None:
+        """Leaves the index to a helper, which is ended when this one is used again."""
+        with self._lock, chroma_errors(self._client.where, "lending it"):
+            self._collections.look_up_again()
+            self._client.lend(helper)
+
     def close(self) -> None:
         """Frees files, connections and lock. Idempotent."""
         with self._lock:
-            self._collections.clear()
+            self._collections.look_up_again()
             self._client.close()
 
     def _fitting(self, vector: Matrix) -> Matrix:
@@ -204,62 +241,23 @@ class ChromaIndex:
             groups.setdefault(self.shard_of(scope), []).append(thing)
         yield from sorted(groups.items())
 
-    def _write(self, shard: int, method: Literal["upsert", "delete"], **arguments: Any) -> None:
+    def _put(self, shard: int, part: Sequence[Item]) -> None:
+        call = self._collections.call
         with self._lock, chroma_errors(self._client.where, "writing"):
-            self._call(shard, method, arguments)
+            there = call(shard, "get", {"ids": [entry.id for entry, _ in part], "include": []})
+            if there and there["ids"]:
+                # An upsert would merge metadata: what an entry has no more would stay.
+                call(shard, "delete", {"ids": there["ids"]})
+            call(shard, "add", records_of(part))
+
+    def _write(self, shard: int, method: Literal["delete"], **arguments: Any) -> None:
+        with self._lock, chroma_errors(self._client.where, "writing"):
+            self._collections.call(shard, method, arguments)
 
     def _read(self, shard: int, method: Literal["query", "get"], **arguments: Any) -> Any:
         lock = self._lock if self._client.exclusive else nullcontext()
         with lock, chroma_errors(self._client.where, "reading"):
-            return self._call(shard, method, arguments)
-
-    def _call(self, shard: int, method: str, arguments: dict[str, Any]) -> Any:
-        """Calls a method of the shard's collection; None where there is no collection and it is no upsert.
-
-        Another process may have dropped the collection on the server: it is looked up again, once.
-        """
-        from chromadb.errors import NotFoundError
-
-        for attempt in range(2):
-            collection = self._collection(shard, create=method == "upsert")
-            if collection is None:
-                break
-            try:
-                return getattr(collection, method)(**arguments)
-            except NotFoundError:
-                self._collections.pop(shard, None)
-                if attempt:
-                    raise
-            finally:
-                self._client.settle()
-        return None
-
-    def _collection(self, shard: int, *, create: bool) -> Any:
-        from chromadb.errors import NotFoundError
-
-        if shard not in self._collections:
-            name = self._name(shard)
-            try:
-                self._collections[shard] = (
-                    self._client.api.get_or_create_collection(
-                        name, embedding_function=None, configuration=SPACE
-                    )
-                    if create
-                    else self._client.api.get_collection(name, embedding_function=None)
-                )
-            except NotFoundError:
-                return None
-        return self._collections[shard]
-
-    def _name(self, shard: int) -> str:
-        return f"{self._client.prefix}{shard:02d}"
-
-    def _drop(self, shard: int) -> None:
-        from chromadb.errors import NotFoundError
-
-        with self._lock, chroma_errors(self._client.where, "dropping a shard"), suppress(NotFoundError):
-            self._collections.pop(shard, None)
-            self._client.api.delete_collection(self._name(shard))
+            return self._collections.call(shard, method, arguments)
 
 
 def _parts(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -2,15 +2,25 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from memcycle.core.entry import Entry, Granularity
+import numpy as np
+import numpy.typing as npt
+
+from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.scope import Scope
 
-Metadata = dict[str, str | int | float | bool | None]
+Matrix = npt.NDArray[np.float32]
+Item = tuple[Entry, Matrix]
+Metadata = dict[str, str | int | float | bool]
 
-SCOPE_FIELD = "scope_key"
 VIEW_FIELD = "view"
+_REST = {
+    "status", "title", "role", "related_turns", "quote", "event_precision", "recorded_at", "valid_from",
+    "valid_until", "expires_at", "importance", "confidence", "actor", "embedder",
+}  # fmt: skip
 
 
 def scope_field(scope: Scope) -> str:
@@ -23,37 +33,43 @@ def view_field(scope: Scope, granularity: Granularity) -> str:
     return f"{scope_field(scope)}:{granularity}"
 
 
-def metadata_of(entry: Entry) -> Metadata:
-    """The fields of an entry, flat; an absent one is None.
+def where(scope: Scope, granularity: Granularity | None) -> dict[str, Any]:
+    """The condition for entries of a base scope, of all granularities where none is named."""
+    if granularity is not None:
+        return {VIEW_FIELD: view_field(scope, granularity)}
+    return {VIEW_FIELD: {"$in": [view_field(scope, name) for name in GRANULARITIES]}}
 
-    No key is left out, because an upsert merges metadata: None takes an old value away.
+
+def metadata_of(entry: Entry) -> Metadata:
+    """The fields of an entry, flat, without those it does not have.
+
+    What one may want to filter by has a key of its own; the rest is one JSON object under `rest`, since each
+    key is a row with an index entry in Chroma's tables, which is what most of a write's time goes to.
     """
-    return {
-        SCOPE_FIELD: scope_field(entry.scope),
+    rest = entry.model_dump(mode="json", include=_REST, exclude_none=True)
+    fields = {
         VIEW_FIELD: view_field(entry.scope, entry.granularity),
         "user": entry.scope.user,
         "workspace": entry.scope.workspace,
         "session": entry.scope.session,
         "granularity": entry.granularity,
         "kind": entry.kind,
-        "status": entry.status,
-        "title": entry.title,
         "speaker": entry.speaker,
-        "role": entry.role,
         "turns": json.dumps(entry.turns, ensure_ascii=False),
-        "related_turns": json.dumps(entry.related_turns, ensure_ascii=False),
-        "quote": entry.quote,
         "event_time": _iso(entry.event_time),
-        "event_precision": entry.event_precision,
         "observed_at": _iso(entry.observed_at),
-        "recorded_at": _iso(entry.recorded_at),
-        "valid_from": _iso(entry.valid_from),
-        "valid_until": _iso(entry.valid_until),
-        "expires_at": _iso(entry.expires_at),
-        "importance": entry.importance,
-        "confidence": entry.confidence,
-        "actor": entry.actor,
-        "embedder": entry.embedder,
+        "rest": json.dumps(rest, ensure_ascii=False),
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def records_of(items: Sequence[Item]) -> dict[str, Any]:
+    """Entries with their vectors as arguments of a collection's `add`."""
+    return {
+        "ids": [entry.id for entry, _ in items],
+        "embeddings": np.stack([vector for _, vector in items]),
+        "documents": [entry.text for entry, _ in items],
+        "metadatas": [metadata_of(entry) for entry, _ in items],
     }
 
 

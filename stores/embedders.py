@@ -3,11 +3,12 @@
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,10 @@ from memcycle.core.clock import World
 from memcycle.core.errors import EmbeddingFailed
 from memcycle.core.settings import Settings
 from memcycle.stores.embedding_models import EmbeddingModel, Encode, find_model
+from memcycle.stores.words import Shrinking, Words
 
 Matrix = npt.NDArray[np.float32]
+A = TypeVar("A")
 
 CACHED_NUMBERS = 5_000_000
 """Numbers kept in cached vectors: 20 MB, about 20,000 texts at 256 dimensions."""
@@ -65,6 +68,10 @@ class Embedder:
             return len(self._fetch([PROBE], [0])[0])
         return self._dim
 
+    def expect(self, dim: int) -> None:
+        """Takes vectors of this length only, those of a home: a server may give its name to another model."""
+        self._dim = dim
+
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Vectors of texts, shape (len(texts), dim); a blank text is a zero row and never sent.
 
@@ -89,6 +96,24 @@ class Embedder:
                 result[index] = found[text]
         return result
 
+    @cached_property
+    def words(self) -> Shrinking | None:
+        """What gives words vectors in their context; None where the model cannot."""
+        load = self._model.words
+        if load is None:
+            return None
+
+        def encode(texts: Sequence[str]) -> list[Words]:
+            found: dict[int, Words] = {}
+            for batch in _batches([len(text) for text in texts], self._model.batch):
+                sent = [_sendable(texts[place]) for place in batch]
+                found.update(
+                    zip(batch, self._checked_words(self._call(load(), sent, batch), batch), strict=True)
+                )
+            return [found[place] for place in range(len(texts))]
+
+        return Shrinking(encode, self.id)
+
     def _cached(self, texts: Sequence[str]) -> dict[str, Matrix]:
         with self._cache_lock:
             found = {text: self._cache[text] for text in texts if text in self._cache}
@@ -98,7 +123,7 @@ class Embedder:
 
     def _fetch(self, texts: list[str], indices: Sequence[int]) -> list[Matrix]:
         """One call to the model, checked and cached; `indices` are the texts' places in the caller's list."""
-        raw = self._call([_sendable(text) for text in texts], indices)
+        raw = self._call(self._loaded(), [_sendable(text) for text in texts], indices)
         vectors = self._checked(raw, indices)
         with self._cache_lock:
             for text, vector in zip(texts, vectors, strict=True):
@@ -107,9 +132,8 @@ class Embedder:
                 self._cache.popitem(last=False)
         return vectors
 
-    def _call(self, texts: list[str], indices: Sequence[int]) -> Any:
+    def _call(self, encode: Callable[[list[str]], A], texts: list[str], indices: Sequence[int]) -> A:
         """The model's answer; 429 is waited for, any other error of a provider is raised as itself."""
-        encode = self._loaded()
         for attempt in range(RETRIES + 1):
             try:
                 return encode(texts)
@@ -138,6 +162,18 @@ class Embedder:
             )
         return [self._unit(row, index) for row, index in zip(rows, indices, strict=True)]
 
+    def _checked_words(self, found: list[Words], indices: Sequence[int]) -> list[Words]:
+        if len(found) != len(indices):
+            raise EmbeddingFailed(
+                f"embedder {self.id} read {len(found)} of {len(indices)} texts, at {_named(indices)}"
+            )
+        for one, index in zip(found, indices, strict=True):
+            if not np.isfinite(one.vectors).all():
+                raise EmbeddingFailed(
+                    f"embedder {self.id} gave a word of text {index} a vector with NaN or infinity"
+                )
+        return found
+
     def _unit(self, row: Any, index: int) -> Matrix:
         vector = np.asarray(row, dtype=np.float64)
         if self._dim is None and vector.ndim == 1 and vector.size:
@@ -145,7 +181,7 @@ class Embedder:
         if vector.shape != (self._dim,):
             raise EmbeddingFailed(
                 f"embedder {self.id} gave text {index} a vector of shape {vector.shape},"
-                f" expected ({self._dim},)"
+                f" expected ({self._dim},); if its model was replaced, run `memcycle doctor --reembed`"
             )
         norm = float(np.linalg.norm(vector))
         if not math.isfinite(norm):

@@ -121,15 +121,25 @@ class Items:
     def _prepared(self, op: PutOp) -> _Write:
         if op.value is None:
             return _Write(op, None, [])
-        value = _to_json(op)
+        value = self._redacted(_to_json(op))
         paths = paths_of(op, self._fields) if self._likeness is not None else []
         return _Write(op, value, texts_at(json.loads(value), paths))
+
+    def _redacted(self, value: str) -> str:
+        """The same without secrets; left as it is, down to its spaces, where there are none."""
+        parsed = json.loads(value)
+        kept = self._bank.redactor.data(parsed)
+        return value if kept == parsed else json.dumps(kept)
+
+    def _query(self, op: SearchOp) -> str | None:
+        """The question, unless it is blank: that is like nothing, so all is listed."""
+        return self._bank.redactor.text(op.query) if op.query and op.query.strip() else None
 
     def _vectors(self, writes: Iterable[_Write], ops: Iterable[Op]) -> Vectors:
         if self._likeness is None:
             return {}
         texts = [text for one in writes for _, text in one.texts]
-        texts += [query for op in ops if isinstance(op, SearchOp) and (query := _query(op))]
+        texts += [query for op in ops if isinstance(op, SearchOp) and (query := self._query(op))]
         return self._likeness.embedder.of(texts)
 
     def _read(
@@ -160,7 +170,7 @@ class Items:
     def _searched(
         self, conn: sqlite3.Connection, op: SearchOp, vectors: Vectors, alive: datetime | None
     ) -> list[Found]:
-        query = _query(op)
+        query = self._query(op)
         if self._likeness is None or query is None:
             return listed(conn, op, alive)
         return self._likeness.nearest(conn, op, vectors[query], alive)
@@ -178,11 +188,6 @@ class Items:
                 row = items.put(conn, op.namespace, op.key, value, now=now, ttl=op.ttl)
                 made = [(path, vectors[text]) for path, text in texts]
                 item_vectors.put(conn, row, made, self._likeness.embedder.id if self._likeness else "")
-
-
-def _query(op: SearchOp) -> str | None:
-    """The question, unless it is blank: that is like nothing, so all is listed."""
-    return op.query if op.query and op.query.strip() else None
 
 
 def _to_json(op: PutOp) -> str:

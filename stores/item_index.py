@@ -4,16 +4,17 @@ A collection an embedder, beside those of the entries on the same client. It hol
 namespaces, no text. It is rebuildable: the ledger knows which vectors it was given.
 """
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from memcycle.core.errors import StoreError
-from memcycle.stores.chroma_index import SPACE
+from memcycle.stores.chroma_shards import SPACE
 from memcycle.stores.ledger import item_vectors
 from memcycle.stores.ledger.columns import Vector, digest
 from memcycle.stores.ledger.connection import Ledger
@@ -111,6 +112,21 @@ def drop_collections(ledger: Ledger, mirror: Mirror) -> None:
         for embedder in embedders:
             item_vectors.abandon(conn, embedder)
     index.scrub()
+
+
+def held_rows(mirror: Mirror, embedder: str) -> set[int]:
+    """Rows of the vectors that Chroma has of an embedder; none where it has no collection of it."""
+    from chromadb.errors import NotFoundError
+
+    found: set[int] = set()
+    with suppress(NotFoundError), mirror.index().client() as (client, names):
+        collection = client.get_collection(names + _name(embedder), embedding_function=None)
+        for offset in itertools.count(0, PAGE):
+            page = collection.get(include=[], limit=PAGE, offset=offset)["ids"]
+            found.update(map(int, page))
+            if len(page) < PAGE:
+                break
+    return found
 
 
 def _name(embedder: str) -> str:

@@ -3,7 +3,7 @@
 import logging
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from filelock import FileLock, Timeout
@@ -13,13 +13,18 @@ from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma_client import ChromaClient, open_client
+from memcycle.stores.chroma_helper import Helper, Task
 from memcycle.stores.chroma_index import ChromaIndex
-from memcycle.stores.ledger import entries, meta, outbox, sessions
+from memcycle.stores.draining import DRAIN_LOCK, work_off
+from memcycle.stores.ledger import item_vectors, meta, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import BUSY_SECONDS, Ledger
-from memcycle.stores.ledger.outbox import Pending
+from memcycle.stores.locks import LOCK_FOLDER
 from memcycle.stores.search import lexical
 from memcycle.stores.vectors import Vectors
+
+HELPED_FROM = 2
+"""Bulk batches that wait before a helper is started, which takes it a second."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,10 +35,12 @@ class Mirror:
     def __init__(self, settings: Settings, ledger: Ledger, vectors: Vectors) -> None:
         self._settings, self._ledger, self._vectors = settings, ledger, vectors
         self._note: str | None = None
+        self._helper: Helper | None = None
+        self._followed = False
         self._opening, self._draining = threading.RLock(), threading.RLock()
         self._client: ChromaClient | None = None
         self._index: ChromaIndex | None = None
-        self._file_lock = FileLock(settings.home / "locks" / "drain.lock", thread_local=False)
+        self._file_lock = FileLock(settings.home / LOCK_FOLDER / DRAIN_LOCK, thread_local=False)
 
     @property
     def operator_note(self) -> str | None:
@@ -81,8 +88,7 @@ class Mirror:
         """Brings every waiting entry up to date in the index.
 
         A row leaves the outbox only after the index took it. Entries without a vector are not in the index.
-        What waits for one shard is worked off together: many small writes cost the index more than few large
-        ones.
+        See `draining.work_off`.
 
         Args:
             batch: Entries a write of the index at most; as while serving, without.
@@ -99,9 +105,45 @@ class Mirror:
                 return 0
         self._vectors.require_match()
         with self._exclusive():
-            while worked := self._drain_some(size):
+            index, most = self._opened(), size * self._settings.shards
+            while worked := sum(work_off(self._ledger, index, self._vectors.id, size, most)):
                 done += worked
         return done
+
+    def follow(self) -> None:
+        """Lets a helper bring in what waits, if that is much, while this process goes on writing the ledger.
+
+        Whatever else needs the index takes it back. One helper until `finish_following`.
+
+        Raises:
+            StoreError: the index cannot be opened.
+        """
+        with self._draining:
+            if self._followed or self._waiting() < HELPED_FROM * self._settings.bulk_batch:
+                return
+            self._vectors.require_match()
+            # Opened before it is lent: its dimension and its trouble, if any, are known then.
+            index, self._followed = self._opened(), True
+            task = Task(
+                settings=self._settings,
+                ledger=self._ledger.path,
+                embedder=self._vectors.id,
+                dimension=self._vectors.dimension(),
+            )
+            try:
+                self._helper = Helper.start(task)
+            except OSError as error:
+                _log.warning("no helper to fill the index beside the import: %s", type(error).__name__)
+                return
+            index.lend(self._helper)
+
+    def finish_following(self) -> None:
+        """Waits until the helper, if there is one, has brought in all that waits. What it leaves stays."""
+        with self._draining:
+            self._followed = False
+            if self._helper is not None:
+                self._helper.finish(self._waiting)
+                self._helper = None
 
     def refill(self) -> None:
         """Makes the index anew from the ledger, also one too damaged to open."""
@@ -110,6 +152,8 @@ class Mirror:
                 self.close()
                 self._connect(fresh=True)
             with self._ledger.write() as conn:
+                for embedder in item_vectors.embedders(conn):
+                    item_vectors.abandon(conn, embedder)
                 for scope in sessions.all_scopes(conn):
                     outbox.put_active(conn, scope)
             self.drain(self._settings.bulk_batch)
@@ -132,12 +176,6 @@ class Mirror:
         if compaction and self._ledger.checkpoint():
             with self._ledger.write() as conn:
                 meta.compacted(conn)
-
-    def drift(self) -> tuple[int, int]:
-        """How many entries the index lacks, and how many it has too many."""
-        wanted = self._wanted()
-        there = self._opened().ids()
-        return len(wanted - there), len(there - wanted)
 
     def close(self) -> None:
         """Frees the index. Idempotent."""
@@ -167,10 +205,17 @@ class Mirror:
                 known = meta.put_store_id(conn, uuid.uuid4().hex)
         return known
 
+    def _waiting(self) -> int:
+        with self._ledger.read() as conn:
+            return outbox.size(conn)
+
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         """One drain at a time: a late upsert of one must not undo the delete of another."""
         with self._draining:
+            if self._helper is not None:
+                self._helper.end()
+                self._helper = None
             try:
                 self._file_lock.acquire(timeout=BUSY_SECONDS)
             except Timeout as error:
@@ -179,33 +224,6 @@ class Mirror:
                 yield
             finally:
                 self._file_lock.release()
-
-    def _drain_some(self, size: int) -> int:
-        index = self._opened()
-        with self._ledger.read() as conn:
-            pending = outbox.head(conn, size * self._settings.shards)
-        of_shard: dict[int, list[Pending]] = {}
-        for one in pending:
-            of_shard.setdefault(index.shard_of(one.scope), []).append(one)
-        for waiting in of_shard.values():
-            for start in range(0, len(waiting), size):
-                self._bring_in(index, waiting[start : start + size], size)
-        return len(pending)
-
-    def _bring_in(self, index: ChromaIndex, part: Sequence[Pending], size: int) -> None:
-        with self._ledger.read() as conn:
-            found = entries.anywhere(conn, [one.entry for one in part])
-        present = {
-            entry_id: (stored.entry, stored.vector)
-            for entry_id, stored in found.items()
-            if stored.entry.status == "active"
-            and stored.vector is not None
-            and stored.entry.embedder == self._vectors.id
-        }
-        index.upsert([(entry, vector) for entry, vector in present.values() if vector is not None], size)
-        index.delete([(one.scope, one.entry) for one in part if one.entry not in present])
-        with self._ledger.write() as conn:
-            outbox.done(conn, part)
 
     def _wipe_index(self, owed: list[Scope]) -> None:
         with self._exclusive():
@@ -220,7 +238,3 @@ class Mirror:
             self._note = index.scrub()
         with self._ledger.write() as conn:
             meta.index_scrubbed(conn, owed)
-
-    def _wanted(self) -> set[str]:
-        with self._ledger.read() as conn:
-            return entries.indexed_ids(conn, self._vectors.id)

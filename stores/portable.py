@@ -119,7 +119,7 @@ def _read(scope: Scope, number: int, row: Mapping[str, Any]) -> Entry:
         )
     try:
         # As JSON, where lists stand for tuples and text for times; an id may be left to be derived.
-        entry = Entry.model_validate_json(json.dumps({"id": "", **row}))
+        entry = Entry.model_validate_json(json.dumps({"id": "", **row}, allow_nan=False))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"]))

@@ -16,6 +16,7 @@ from memcycle.stores.ledger import conflicts, entries, events, links, probes, se
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.ledger.entries import Listing, StoredEntry
 from memcycle.stores.ledger.sessions import SessionInfo
+from memcycle.stores.search.reading import speakers
 
 RECALLABLE: tuple[Status, ...] = ("active", "staged")
 
@@ -78,6 +79,11 @@ class Reading:
         """Entries of any status whose id begins so."""
         with self.ledger.read() as conn:
             return _plain(entries.beginning(conn, scope, prefix))
+
+    def speakers(self, scope: Scope) -> frozenset[str]:
+        """Who speaks in what the scope may recall."""
+        with self.ledger.read() as conn:
+            return speakers(conn, scope)
 
     def users(self) -> list[str]:
         """Every user who has entries here, for whoever administers the home."""

@@ -14,7 +14,7 @@ from memcycle.stores.bank import Bank
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_STORE_FIELDS = ("timezone", "embedder", "chroma_url", "shards")
+_STORE_FIELDS = ("timezone", "embedder", "chroma_url", "shards", "redact")
 """Settings that the store itself depends on; the rest is the graphs' business."""
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from memcycle.core.entry import Entry, new_entry
 from memcycle.core.errors import BadInput
+from memcycle.core.redaction import Redactor
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn, turn_id
 from memcycle.stores.ledger import entries, events, sessions, tombstones, turns
@@ -32,6 +33,19 @@ def fresh_turns(conn: sqlite3.Connection, scope: Scope, given: Sequence[Turn]) -
         turn
         for turn in given
         if turns.known(conn, scope, turn) is None and not _is_forgotten(conn, scope, turn)
+    ]
+
+
+def redacted(conn: sqlite3.Connection, scope: Scope, given: Sequence[Turn], redactor: Redactor) -> list[Turn]:
+    """The turns as they may be stored.
+
+    One that was stored or forgotten before redaction was switched on is left as it is, so that it is known.
+    """
+    return [
+        turn
+        if turns.known(conn, scope, turn) is not None or _is_forgotten(conn, scope, turn)
+        else redactor.turn(turn)
+        for turn in given
     ]
 
 

@@ -35,6 +35,10 @@ class Vectors:
         self._recorded = False
         if not repair:
             self.require_match()
+            with ledger.read() as conn:
+                recorded = meta.embedder(conn)
+            if recorded is not None:
+                embedder.expect(recorded[1])
 
     @property
     def id(self) -> str:
@@ -93,10 +97,10 @@ class Vectors:
         """Vectors by text, without those that cannot be had now: for what must be stored whatever happens."""
         try:
             found, failed = self.of_what_works(texts)
-        except EmbedderMismatch:
-            raise
         except Exception as error:  # noqa: BLE001 - a turn is stored whatever an embedder raises; doctor finds it
-            _log.warning("%d texts stored without a vector: %s", len(set(texts)), type(error).__name__)
+            # Errors of others may quote what they were sent.
+            why = error if isinstance(error, EmbedderMismatch) else type(error).__name__
+            _log.warning("%d texts stored without a vector: %s", len(set(texts)), why)
             return {}
         if failed:
             _log.warning("%d texts stored without a vector: EmbeddingFailed", len(failed))
@@ -125,6 +129,12 @@ class Vectors:
             self._recorded = True
 
     def _mismatch(self, name: str, dimension: int) -> EmbedderMismatch:
+        if name == self.id:
+            return EmbedderMismatch(
+                f"the memory at {self._ledger.path.parent} has vectors of {dimension} numbers, but {name!r}"
+                f" gives {self.embedder.dim} now: use the model it had, or make the vectors anew with"
+                " `memcycle doctor --reembed`"
+            )
         return EmbedderMismatch(
             f"the memory at {self._ledger.path.parent} was built with the embedder {name!r} ({dimension}"
             f" dimensions), not {self.id!r}: choose that one, or make its vectors anew with"

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from memcycle.core.clock import World
 from memcycle.core.errors import StoreError
+from memcycle.core.redaction import Redactor
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.ledger.connection import Ledger
@@ -14,11 +15,16 @@ from memcycle.stores.writer import Writer
 
 
 class Writing(Reading):
-    """A bank that may write, unless it was opened without views, for reading its ledger only."""
+    """A bank that may write, unless it was opened without views, for reading its ledger only.
+
+    Attributes:
+        redactor: Takes secrets out of whatever is stored or embedded, as the settings say.
+    """
 
     def __init__(self, settings: Settings, world: World, ledger: Ledger, views: Views | None) -> None:
         super().__init__(settings, world, ledger)
         self._views = views
+        self.redactor = Redactor(settings.redact)
 
     def _writable(self) -> Views:
         if self._views is None:

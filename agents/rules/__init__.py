@@ -6,6 +6,7 @@ from typing import Any
 from memcycle.agents.rules.answerer import answerer
 from memcycle.agents.rules.consolidator import consolidator
 from memcycle.agents.rules.constructor import constructor
+from memcycle.agents.rules.diagnoser import diagnoser
 from memcycle.agents.rules.episodes import episode_trigger, episode_writer
 from memcycle.agents.rules.grader import grader
 from memcycle.agents.rules.judge import fact_judge, judge
@@ -15,6 +16,7 @@ from memcycle.agents.rules.query_reasoner import query_reasoner
 from memcycle.agents.rules.refresher import refresher
 from memcycle.agents.rules.repairer import repairer
 from memcycle.agents.rules.retriever import retriever
+from memcycle.agents.rules.verifier import verifier
 
 RULES: dict[str, Callable[[Any], Any]] = {
     "constructor": constructor,
@@ -28,9 +30,11 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "answerability": answerability,
     "query_reasoner": query_reasoner,
     "answerer": answerer,
+    "verifier": verifier,
     "prober": prober,
     "grader": grader,
     "repairer": repairer,
     "consolidator": consolidator,
+    "diagnoser": diagnoser,
 }
 """Rules by role name; each maps the role's input model to its output model."""

@@ -14,6 +14,7 @@ from memcycle.agents.rules.answer_slots import (
     polarity_of,
     time_of,
 )
+from memcycle.agents.rules.answer_styles import styled
 from memcycle.agents.rules.grounding import (
     NEGATION,
     Asked,
@@ -91,9 +92,8 @@ def answerer(value: AnswererInput) -> AnswererOutput:
     own = _settled(own)
     found = _find(asked, own, speakers)
     best = found.rests_on[0]
-    answer = found.text if value.style == "short" else _sentence(found, best)
     return AnswererOutput(
-        answer=answer,
+        answer=styled(value.style, found.text, asked, best),
         answerable=True,
         citations=list(dict.fromkeys(passage.memory.n for passage in found.rests_on)),
         confidence=round(0.05 + 0.45 * best.around, 2),
@@ -196,9 +196,3 @@ def _listed(asked: Asked, own: list[Passage]) -> Found:
         parts.append(span.text)
         rests_on.append(passage)
     return Found(", ".join(parts), rests_on) if parts else _phrase(asked, own)
-
-
-def _sentence(found: Found, best: Passage) -> str:
-    who = f"{best.memory.speaker}: " if best.memory.granularity == "raw" and best.memory.speaker else ""
-    quoted = f"{who}{best.text}"
-    return quoted if found.text in best.text else f"{found.text} ({quoted})"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from memcycle.agents.retriever import Intent, Plan, RetrieverInput, RetrieverOutput
+from memcycle.agents.rules.decomposition import sub_questions
 from memcycle.agents.views import Purpose, TurnView
 from memcycle.core.language.dates import format_time, read_dates
 from memcycle.core.language.names import person_names, same_person
@@ -48,21 +49,23 @@ def retriever(value: RetrieverInput) -> RetrieverOutput:
     plans = []
     for position, item in enumerate(value.items):
         before = [*value.window, *value.items[:position]] if value.purpose == "remember" else value.window
-        plans.append(_plan(value.purpose, item, before))
+        plans.append(_plan(value.purpose, item, before, value.parts))
     return RetrieverOutput(plans=plans)
 
 
-def _plan(purpose: Purpose, item: TurnView, before: Sequence[TurnView]) -> Plan:
+def _plan(purpose: Purpose, item: TurnView, before: Sequence[TurnView], parts: int) -> Plan:
     speakers = list(dict.fromkeys([turn.speaker for turn in before] + [item.speaker]))
     named = person_names(item.text, [name for name in speakers if name.casefold() not in _GENERIC])
     referent = None if named else _referent(item, before)
     intent = _intent(purpose, item.text)
+    query = _rewrite(purpose, item, before, referent)
     return Plan(
         n=item.n,
-        query=_rewrite(purpose, item, before, referent),
+        query=query,
         intent=intent,
         k=_k(purpose, item.text, intent, len(named)),
         speaker=_asked_person(purpose, item, named, referent),
+        parts=sub_questions(query, named, parts) if parts else [],
     )
 
 

@@ -1,7 +1,9 @@
-"""What a question asks for: its slot, the noun it asks about, and its language."""
+"""What a question asks for: its slot, its category, the noun it asks about, and its language."""
 
 import re
 from typing import Literal
+
+from memcycle.core.category import Category
 
 Slot = Literal[
     "who", "what", "where", "when", "how_many", "how_long", "why", "how", "yes_no", "which", "list", "other",
@@ -162,6 +164,23 @@ _FOCUS = re.compile(
     rf"(?=\s+(?:{_AUXILIARY}|to|of|in|that|for|from|with|on|at|by)\b|[?,]|$)",
     re.IGNORECASE,
 )
+_SUPPOSED = re.compile(
+    r"\b(?:would|might|likely|probably|presumably|could (?:\w+ ){1,3}?be|considered|infer|suppose|"
+    r"potentially|"
+    r"what (?:kind|sort) of person|personality|traits?)\b"
+    r"|\b(?:würde|wahrscheinlich|vermutlich|probablement|sans doute|probablemente|probabilmente|"
+    r"provavelmente|вероятно)\b|可能|多分",
+    re.IGNORECASE,
+)
+_SEVERAL = re.compile(
+    r"\b(?:both|in common|each of|all (?:of )?the|compared? (?:to|with)|difference between|respectively|"
+    r"besides|"
+    r"other than|apart from|more than one|every)\b|\band (?:who|what|when|where|why|how|which)\b",
+    re.IGNORECASE,
+)
+_TOLD_TIME = re.compile(
+    r"\b(?:before or after|how (?:recently|soon|old)|since when|until when|in what order)\b", re.IGNORECASE
+)
 MAX_QUESTION = 2000
 
 
@@ -197,6 +216,23 @@ def asked_slot(question: str) -> Slot:
         if (match := pattern.search(asked))
     ]
     return min(found)[2] if found else "other"
+
+
+def question_category(question: str) -> Category:
+    """The category of a question, by its own words alone; what fits none is `single`.
+
+    `temporal` asks for a time or a duration, `inference` for what is likely rather than said, `multi` for
+    several facts (lists, counts, comparisons, two questions in one), `yes_no` for one of two.
+    """
+    text = question[:MAX_QUESTION]
+    slot = asked_slot(text)
+    if slot in ("when", "how_long") or _TOLD_TIME.search(text):
+        return "temporal"
+    if _SUPPOSED.search(text):
+        return "inference"
+    if slot in ("list", "how_many") or _SEVERAL.search(text):
+        return "multi"
+    return "yes_no" if slot == "yes_no" or choices(text) else "single"
 
 
 def choices(question: str) -> list[str]:

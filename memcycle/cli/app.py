@@ -9,6 +9,8 @@ import typer
 from memcycle.cli.correct import edit, forget, undo
 from memcycle.cli.demonstrate import demo
 from memcycle.cli.evaluate import DATA_SETS, command, evaluate
+from memcycle.cli.evolve import KINDS, evolve, transfer
+from memcycle.cli.evolve import command as evolve_command
 from memcycle.cli.inspect import history, memories
 from memcycle.cli.maintain import doctor, graph
 from memcycle.cli.output import explained
@@ -17,6 +19,10 @@ from memcycle.cli.prompts import export as export_prompts
 from memcycle.cli.scale import scale
 from memcycle.cli.sessions import session, sessions, verify
 from memcycle.cli.talk import ask, ingest
+from memcycle.cli.theta import check as check_theta
+from memcycle.cli.theta import diff as diff_theta
+from memcycle.cli.theta import show as show_theta
+from memcycle.cli.theta import theta
 from memcycle.cli.tidy import maintain
 from memcycle.cli.transfer import export, import_
 
@@ -72,6 +78,8 @@ _register(
     "memcycle ingest locomo10.json --conversation conv-26 --sessions 1-3 --user c26",
     "memcycle ingest chat.jsonl --user ann --model openai:gpt-4o-mini",
     "memcycle ingest chat.jsonl --user ann --probes 10",
+    "memcycle ingest chat.jsonl --user ann --checkpoints runs.sqlite3 --approval delete --approval update",
+    "memcycle ingest chat.jsonl --user ann --checkpoints runs.sqlite3 --resume THREAD --approve all",
 )
 _register(
     _START,
@@ -79,6 +87,8 @@ _register(
     ask,
     'memcycle ask "Where does Tomas live?" --user ann',
     'memcycle ask "What did Nora make?" --user ann --evidence-only',
+    'memcycle ask "Where does Tomas live?" --user ann --checkpoints runs.sqlite3',
+    "memcycle ask --user ann --checkpoints runs.sqlite3 --resume THREAD",
 )
 _register(
     _INSPECT,
@@ -98,7 +108,11 @@ _sessions = _register_group(
 _sessions.command(
     "verify",
     epilog=_epilog(
-        ["memcycle sessions verify 3 --user ann", "memcycle sessions verify 3 -u ann -m openai:gpt-4o-mini"]
+        [
+            "memcycle sessions verify 3 --user ann",
+            "memcycle sessions verify 3 -u ann -m openai:gpt-4o-mini",
+            "memcycle sessions verify 3 -u ann --checkpoints runs.sqlite3 --resume THREAD",
+        ]
     ),
 )(explained(verify))
 _register(_INSPECT, "session", session, "memcycle session 3 --user ann")
@@ -119,6 +133,7 @@ _register(
     "doctor",
     doctor,
     "memcycle doctor",
+    "memcycle doctor --dry-run --json",
     "memcycle doctor --rebuild",
     "memcycle doctor --reembed --embedder minilm",
 )
@@ -145,6 +160,20 @@ for _name, _command, *_examples in (
     ("diff", diff, "memcycle prompts diff mine", "memcycle prompts diff mine answerer"),
 ):
     _prompts.command(_name, epilog=_epilog(_examples))(explained(_command))
+_theta = _register_group(
+    _MEASURE,
+    "theta",
+    theta,
+    "memcycle theta",
+    "memcycle theta show --json > mine.json",
+    "memcycle theta diff mine.json",
+)
+for _name, _of_theta, *_examples in (
+    ("show", show_theta, "memcycle theta show mine.json", "memcycle theta show --json > mine.json"),
+    ("check", check_theta, "memcycle theta check mine.json"),
+    ("diff", diff_theta, "memcycle theta diff mine.json", "memcycle theta diff mine.json other.json"),
+):
+    _theta.command(_name, epilog=_epilog(_examples))(explained(_of_theta))
 _eval = _register_group(
     _MEASURE,
     "eval",
@@ -172,3 +201,29 @@ _eval.command(
         ]
     ),
 )(explained(scale))
+_evolve = _register_group(
+    _MEASURE,
+    "evolve",
+    evolve,
+    "memcycle evolve locomo --data locomo10.json --train 1-3 --guard 4-5 --held-out 6-10 --out run-1",
+    "memcycle evolve jsonl --data ours.jsonl --train 50% --guard 25% --held-out 25% --out run-1",
+    "memcycle evolve transfer --theta run-1/best_theta.json jsonl --data ours.jsonl --train 50% --guard 25% "
+    "--held-out 25% --out run-2",
+)
+_transfer = typer.Typer(no_args_is_help=True)
+_transfer.callback()(explained(transfer))
+_evolve.add_typer(_transfer, name="transfer")
+for _kind in KINDS:
+    _evolve.command(
+        _kind,
+        epilog=_epilog(
+            [
+                f"memcycle evolve {_kind} --data PATH --train 1-3 --guard 4-5 --held-out 6-10 --out run-1",
+                f"memcycle evolve {_kind} --data PATH --train 50% --guard 25% --held-out 25% --out run-1 "
+                "--max-questions 150 --ablate held-out",
+                f"memcycle evolve {_kind} --data PATH --train 1-3 --guard 4-5 --held-out 6-10 --out run-1 "
+                "--start weak --resume",
+            ]
+        ),
+    )(explained(evolve_command(_kind)))
+    _transfer.command(_kind)(explained(evolve_command(_kind, transferred=True)))

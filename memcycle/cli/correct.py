@@ -9,10 +9,12 @@ from memcycle.cli.ids import SHORT, the_entry
 from memcycle.cli.inspect import EntryId
 from memcycle.cli.options import (
     AnyUser,
+    Checkpoints,
     ChromaUrl,
     Embedder,
     Home,
     Json,
+    Redact,
     Workspace,
     Yes,
     open_memory,
@@ -40,10 +42,11 @@ def edit(
     why: Annotated[str, typer.Option("--why", help="A reason, kept in its history.")] = "",
     embedder: Embedder = None,
     chroma_url: ChromaUrl = None,
+    redact: Redact = None,
     as_json: Json = False,
 ) -> None:
     """Correct a memory. The old text stays in its history, `undo` brings it back."""
-    with open_memory(settings_of(home, embedder=embedder, chroma_url=chroma_url)) as memory:
+    with open_memory(settings_of(home, embedder=embedder, chroma_url=chroma_url, redact=redact)) as memory:
         old = the_entry(memory, entry_id, user, workspace)
         new = memory.edit(old.id, text, user=old.scope.user, workspace=workspace, why=why)
     _say_changed("Edited", new, as_json=as_json)
@@ -94,14 +97,19 @@ def forget(
         bool, typer.Option("--only", help="Leave its turns, and what else holds its words, in place.")
     ] = False,
     yes: Yes = False,
+    checkpoints: Checkpoints = None,
     embedder: Embedder = None,
     chroma_url: ChromaUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Erase a memory with what else holds its words, or all of a user's. This cannot be undone."""
+    """Erase a memory with what else holds its words, or all of a user's. This cannot be undone.
+
+    With --checkpoints the runs that are kept there of a user who is forgotten go too.
+    """
     if entry_id is None and user is None:
         raise BadInput("forget what? name a memory by its id, or a user with --user to erase all of it")
-    with open_memory(settings_of(home, embedder=embedder, chroma_url=chroma_url)) as memory:
+    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url)
+    with open_memory(settings, checkpoints=checkpoints) as memory:
         if entry_id is None:
             gone: dict[str, object] = _forget_user(memory, str(user), workspace, yes=yes)
         else:

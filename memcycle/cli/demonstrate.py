@@ -12,10 +12,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from memcycle.cli.answers import say_answer, say_usage
 from memcycle.cli.options import BaseUrl, Json, Model, open_memory, settings_of
 from memcycle.cli.output import print_json, say, screen, shown
 from memcycle.cli.probes import say_probes, sources
-from memcycle.cli.talk import say_answer, say_usage
 
 if TYPE_CHECKING:
     from memcycle.demo import Step

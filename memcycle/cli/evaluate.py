@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memcycle.cli.measured import progress, show
-from memcycle.cli.options import BaseUrl, Embedder, Json, Timezone, settings_of
+from memcycle.cli.options import BaseUrl, Embedder, Json, ThetaFile, Timezone, settings_of, theta_of
 from memcycle.cli.output import print_json
 from memcycle.core.errors import BadInput
 
@@ -168,11 +168,12 @@ def command(kind: str) -> Callable[..., None]:
         base_url: BaseUrl = None,
         embedder: Embedder = None,
         timezone: Timezone = None,
+        theta: ThetaFile = None,
         as_json: Json = False,
     ) -> None:
         if out is None and (resume or keep):
             raise BadInput("--resume and --keep need --out DIR")
-        settings = settings_of(None, embedder=embedder, timezone=timezone)
+        settings = settings_of(None, embedder=embedder, timezone=timezone, theta=theta_of(theta))
         # A server would keep what is stored here beside what is there.
         settings = settings.model_copy(update={"chroma_url": None})
         from memcycle.evals.run import load
@@ -243,7 +244,7 @@ def _measure(
             plan,
             samples,
             RunFolder(out or Path(nowhere)),
-            command=_command_line(sys.argv[1:]),
+            command=command_line(sys.argv[1:]),
             resume=resume,
             keep=keep,
             workers=workers or os.cpu_count() or 1,
@@ -256,7 +257,7 @@ def _measure(
         show(figures, out)
 
 
-def _command_line(arguments: Sequence[str]) -> str:
+def command_line(arguments: Sequence[str]) -> str:
     """The command as the report shows it: without the server's address, in which a password may stand."""
     kept = list(arguments)
     for place, argument in enumerate(kept):

@@ -6,10 +6,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from memcycle.cli.answers import turn_range
 from memcycle.cli.ids import SHORT, the_entry
 from memcycle.cli.options import AnyUser, Home, Json, User, Workspace, open_memory, settings_of
 from memcycle.cli.output import note, print_json, say, screen, shown
-from memcycle.cli.talk import turn_range
 from memcycle.core.entry import Granularity, Kind, Status
 
 if TYPE_CHECKING:

@@ -2,21 +2,34 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from memcycle.cli.options import ChromaUrl, Embedder, Home, Json, require_home, settings_of
-from memcycle.cli.output import one_line, print_json, say, shown
+from memcycle.cli.output import FAILED, one_line, print_json, say, shown
 from memcycle.cli.sessions import verify_command
+from memcycle.core.errors import BadInput, LedgerDamaged
+
+if TYPE_CHECKING:
+    from memcycle.core.settings import Settings
 
 _LISTED = 20
 """Unverified sessions told in full."""
+
+_FACTS = (
+    "home", "integrity", "entries", "items", "embedder", "outbox", "stuck_sessions", "wipes_owed", "index",
+    "index_trouble", "operator_note", "rebuilt", "reembedded",
+)  # fmt: skip
+"""What a person is told of a home, wrong or not."""
 
 
 def doctor(
     *,
     home: Home = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what is wrong, and change nothing.")
+    ] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make the index anew from the ledger.")] = False,
     reembed: Annotated[
         bool,
@@ -26,27 +39,69 @@ def doctor(
     chroma_url: ChromaUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Check a home, and mend what can be made anew."""
+    """Check a home and mend what needs no person. Exit code 1 when something is left."""
+    if dry_run and (rebuild or reembed):
+        raise BadInput("--dry-run changes nothing: leave out --rebuild and --reembed")
     settings = settings_of(home, embedder=embedder, chroma_url=chroma_url)
     require_home(settings)
-    from memcycle.stores.bank import Bank
-
-    done: dict[str, Any] = {}
-    with Bank.open(settings, repair=True) as bank:
-        if reembed:
-            done["reembedded"] = bank.reembed()
-        if rebuild:
-            done["rebuilt"] = bank.rebuild()
-        report = {**bank.check(), **done}
+    report = _looked_after(settings, dry_run=dry_run, rebuild=rebuild, reembed=reembed)
     if as_json:
         print_json(report)
-        return
-    unverified = report.pop("unverified_sessions")
-    for key, value in {**report, "unverified": len(unverified)}.items():
-        if value is None:
-            continue
-        say((f"{key.replace('_', ' '):<16}", "bold"), shown(_plain(value)))
-    _say_unverified(unverified, settings.home)
+    else:
+        _say_report(dict(report), settings.home)
+    if report["left"]:
+        raise typer.Exit(FAILED)
+
+
+def _looked_after(settings: "Settings", *, dry_run: bool, rebuild: bool, reembed: bool) -> dict[str, Any]:
+    """What the home holds, what was done, and what was found, mended and left."""
+    from memcycle.stores.bank import Bank
+    from memcycle.stores.findings import damaged, found
+
+    done: dict[str, Any] = {}
+    # The embedded index has one writer, so that nobody else can be examining a session meanwhile.
+    alone = settings.chroma_url is None
+    try:
+        with Bank.open(settings, repair=True) as bank:
+            if reembed:
+                done["reembedded"] = bank.reembed()
+            if rebuild:
+                done["rebuilt"] = bank.rebuild()
+            if dry_run:
+                report = bank.check(alone=alone)
+                before, mended, left = found(report), [], found(report)
+            else:
+                result = bank.mend(alone=alone)
+                report, before, mended, left = result.report, result.found, result.mended, result.left
+    except LedgerDamaged as error:
+        report, mended = {"home": str(settings.home)}, []
+        before = left = [damaged(str(error))]
+    return {
+        **report,
+        **done,
+        "found": [{"name": one.name, "count": one.count, "what": one.words} for one in before],
+        "mended": [one.name for one in mended],
+        "left": [
+            {"name": one.name, "count": one.count, "what": one.words, "to_do": one.remedy} for one in left
+        ],
+    }
+
+
+def _say_report(report: dict[str, Any], home: Path) -> None:
+    findings, mended, left = (report.pop(name) for name in ("found", "mended", "left"))
+    unverified = report.pop("unverified_sessions", [])
+    shown_facts = {key: value for key, value in report.items() if key in _FACTS}
+    for key, value in {**shown_facts, "unverified": len(unverified)}.items():
+        if value is not None:
+            say((f"{key.replace('_', ' '):<16}", "bold"), shown(_plain(value)))
+    _say_unverified(unverified, home)
+    for one in findings:
+        if one["name"] in mended:
+            say(("mended: ", "green"), f"{one['count']} {one['what']}")
+    for one in left:
+        say(("left: ", "red"), shown(f"{one['count']} {one['what']}; {one['to_do']}"))
+    if not findings:
+        say(("Nothing is wrong.", "green"))
 
 
 def _say_unverified(found: Sequence[Mapping[str, str]], home: Path) -> None:

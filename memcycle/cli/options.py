@@ -7,6 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from memcycle.core.settings import Settings
+    from memcycle.core.theta import Theta
     from memcycle.memory import Memory
 
 User = Annotated[str, typer.Option("--user", "-u", metavar="NAME", help="Whose memory.")]
@@ -92,6 +93,83 @@ Timezone = Annotated[
         rich_help_panel=_STORE,
     ),
 ]
+Redact = Annotated[
+    bool | None,
+    typer.Option(
+        "--redact/--no-redact",
+        envvar="MEMCYCLE_REDACT",
+        show_default="no-redact",
+        help="Take passwords, keys, tokens and card numbers out of all text before it is stored.",
+        rich_help_panel=_STORE,
+    ),
+]
+
+_KEPT = "Resume"
+Checkpoints = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoints",
+        metavar="URL",
+        envvar="MEMCYCLE_CHECKPOINTS",
+        help="Keep the run here, to resume it: a file, sqlite:///FILE, or postgresql://... "
+        "(a password is best given in the variable).",
+        rich_help_panel=_KEPT,
+    ),
+]
+Resume = Annotated[
+    str | None,
+    typer.Option(
+        "--resume",
+        metavar="THREAD",
+        help="Go on with a run that broke off, or waits for approval.",
+        rich_help_panel=_KEPT,
+    ),
+]
+AskFirst = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--approval",
+        metavar="WHAT",
+        help="Ask a person before an update or delete of a fact, or any change of a kind such as preference. "
+        "Repeatable.",
+        rich_help_panel=_KEPT,
+    ),
+]
+Approve = Annotated[
+    str | None,
+    typer.Option(
+        "--approve",
+        metavar="N",
+        help="With --resume, approve what waits: all, or numbers such as 1,3; the others are rejected.",
+        rich_help_panel=_KEPT,
+    ),
+]
+Reject = Annotated[
+    bool,
+    typer.Option("--reject", help="With --resume, reject all that waits.", rich_help_panel=_KEPT),
+]
+
+ThetaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--theta",
+        metavar="FILE",
+        show_default="as shipped",
+        help="How memory is read and searched: a file as `memcycle theta show --json` writes one.",
+        rich_help_panel=_STORE,
+    ),
+]
+
+
+def theta_of(path: Path | None) -> "Theta | None":
+    """The configuration in a file, None without one.
+
+    Raises:
+        BadInput: the file cannot be read, or does not fit, by name.
+    """
+    from memcycle.core.theta import Theta
+
+    return None if path is None else Theta.load(path)
 
 
 def settings_of(home: Path | None, **more: Any) -> "Settings":
@@ -123,12 +201,14 @@ def open_memory(
     workspace: str = "default",
     read_only: bool = False,
     new: bool = False,
+    checkpoints: str | None = None,
 ) -> "Memory":
     """The memory of these settings, to be used as a context manager.
 
     Args:
         user: Whose memory; then calls need not say it. workspace: likewise.
         new: A home that is not there yet is made.
+        checkpoints: Where its runs are kept; by default nowhere.
 
     Raises:
         StoreError: there is no memory and none is to be made: likely another folder is meant.
@@ -149,6 +229,7 @@ def open_memory(
         user=user,
         workspace=workspace,
         read_only=read_only,
+        checkpoints=checkpoints,
     )
 
 

@@ -17,8 +17,8 @@ from memcycle.core.errors import BadInput, MemcycleError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FAILED, BAD_USE = 1, 2
-"""Exit codes beside 0."""
+FAILED, BAD_USE, WAITS = 1, 2, 3
+"""Exit codes beside 0; the last one where a run waits for a person's approval."""
 
 _WIDE = 160
 """Columns of a listing that goes into a file or a pipe, where no terminal gives a width."""
@@ -66,14 +66,14 @@ def confirm(question: str, *, yes: bool) -> None:
     """
     if yes:
         return
-    if not _is_asked():
+    if not is_asked():
         raise BadInput(f"{question} Nobody is here to answer: repeat the command with --yes")
     if not typer.confirm(question, err=True):
         note("Nothing was changed.")
         raise typer.Exit(FAILED)
 
 
-def _is_asked() -> bool:
+def is_asked() -> bool:
     """Whether a person sits at the other end."""
     return sys.stdin.isatty()
 

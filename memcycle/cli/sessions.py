@@ -8,23 +8,29 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from memcycle.cli.answers import say_usage
 from memcycle.cli.ids import only_user
+from memcycle.cli.kept import Kept, leave_waiting, one_run
 from memcycle.cli.options import (
     AnyUser,
+    Approve,
+    AskFirst,
     BaseUrl,
+    Checkpoints,
     ChromaUrl,
     Embedder,
     Home,
     Json,
     Model,
     Prompts,
+    Reject,
+    Resume,
     Workspace,
     open_memory,
     settings_of,
 )
 from memcycle.cli.output import note, one_line, print_json, say, screen
 from memcycle.cli.probes import say_probes, sources
-from memcycle.cli.talk import say_usage
 from memcycle.core.settings import DEFAULT_HOME
 
 if TYPE_CHECKING:
@@ -96,6 +102,11 @@ def verify(
         str | None,
         typer.Option("--workspace", "-w", metavar="NAME", help="A second wall inside one user's memory."),
     ] = None,
+    checkpoints: Checkpoints = None,
+    resume: Resume = None,
+    approval: AskFirst = None,
+    approve: Approve = None,
+    reject: Reject = False,
     model: Model = "rules",
     base_url: BaseUrl = None,
     prompts: Prompts = None,
@@ -103,18 +114,32 @@ def verify(
     chroma_url: ChromaUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Examine a session again: ask memory about it, repair what it cannot answer, commit the rest of it."""
+    """Examine a session again: ask memory about it, repair what it cannot answer, commit the rest of it.
+
+    Exits with 3 where a person's approval is waited for.
+    """
     asked: _Asked = context.obj
     where = workspace or asked.workspace
-    settings = settings_of(home or asked.home, embedder=embedder, chroma_url=chroma_url)
-    with open_memory(settings, model=model, base_url=base_url, prompts=prompts, workspace=where) as memory:
+    kept = Kept.of(checkpoints, resume, approval, approve, reject=reject)
+    settings = settings_of(
+        home or asked.home, embedder=embedder, chroma_url=chroma_url, approval=kept.approval
+    )
+    with open_memory(
+        settings, model=model, base_url=base_url, prompts=prompts, workspace=where, checkpoints=checkpoints
+    ) as memory:
         named = asked.user if user is None else user
         owner = only_user(memory) if named is None else named
-        ended = memory.verify_session(session_id, user=owner)
+
+        def begin(thread_id: str | None) -> "Ended":
+            return memory.verify_session(session_id, user=owner, thread_id=thread_id)
+
+        ended = one_run(memory, kept, "end_session", begin, user=owner, session=session_id)
     if as_json or asked.as_json:
         print_json(ended.model_dump(mode="json"))
+        leave_waiting(ended)
         return
     _say_session(ended)
+    leave_waiting(ended)
     for warning in ended.warnings:
         note(f"Note: {warning}", "yellow")
     say_usage(ended.usage)

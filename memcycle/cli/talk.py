@@ -8,31 +8,39 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
 
+from memcycle.cli.answers import say_answer, say_usage
+from memcycle.cli.kept import Kept, Person, ingest_thread, leave_waiting, one_run
 from memcycle.cli.options import (
+    Approve,
+    AskFirst,
     BaseUrl,
+    Checkpoints,
     ChromaUrl,
     Embedder,
     Home,
     Json,
     Model,
     Prompts,
+    Redact,
+    Reject,
+    Resume,
+    ThetaFile,
     Timezone,
     User,
     Workspace,
     open_memory,
     settings_of,
+    theta_of,
 )
 from memcycle.cli.output import note, print_json, say, screen, shown
+from memcycle.core.errors import BadInput
 from memcycle.core.settings import Verification
 from memcycle.files import Format
 
 if TYPE_CHECKING:
-    from memcycle.core.usage import Usage
     from memcycle.ingest import Progress as Stored
-    from memcycle.results import Answer, Evidence, Ingested
+    from memcycle.results import Answer, Ingested
 
 _SHOWN_REFUSALS = 5
 
@@ -62,7 +70,12 @@ def ingest(
     chunk_turns: Annotated[
         int | None,
         typer.Option(
-            "--chunk-turns", metavar="N", min=1, max=500, show_default="20", help="Turns handled in one go."
+            "--chunk-turns",
+            metavar="N",
+            min=1,
+            max=500,
+            show_default="as theta says",
+            help="New turns read in one go.",
         ),
     ] = None,
     no_verify: Annotated[
@@ -79,22 +92,40 @@ def ingest(
             help="Questions a session is examined with when it ends.",
         ),
     ] = None,
+    checkpoints: Checkpoints = None,
+    resume: Resume = None,
+    approval: AskFirst = None,
+    approve: Approve = None,
+    reject: Reject = False,
     model: Model = "rules",
     base_url: BaseUrl = None,
     prompts: Prompts = None,
     embedder: Embedder = None,
     chroma_url: ChromaUrl = None,
     timezone: Timezone = None,
+    redact: Redact = None,
+    theta: ThetaFile = None,
     as_json: Json = False,
 ) -> None:
     """Remember a conversation from a file. Run it again to go on where it was broken off.
+
+    With --checkpoints and --resume it goes on inside the chunk: no model is asked twice for what it has said.
+    Exits with 3 where a person's approval is waited for.
 
     A line of a JSONL file is {"session", "speaker", "role": human|ai|tool|system, "text", "time", "id"?},
     its time in ISO 8601.
     """
     wanted = None if probes is None else Verification(probes=probes)
+    kept = Kept.of(checkpoints, resume, approval, approve, reject=reject)
     settings = settings_of(
-        home, embedder=embedder, chroma_url=chroma_url, timezone=timezone, verification=wanted
+        home,
+        embedder=embedder,
+        chroma_url=chroma_url,
+        timezone=timezone,
+        redact=redact,
+        theta=theta_of(theta),
+        verification=wanted,
+        approval=kept.approval,
     )
     from memcycle.files import choose, read_conversations
 
@@ -102,7 +133,6 @@ def ingest(
     chosen = choose(read_conversations(path, zone=settings.zone, form=form), conversation)
     if sessions is not None:
         chosen = chosen.select(sessions)
-    from memcycle.ingest import CHUNK_TURNS
     from memcycle.ingest import ingest as run
 
     with (
@@ -114,15 +144,18 @@ def ingest(
             user=user,
             workspace=workspace,
             new=True,
+            checkpoints=checkpoints,
         ) as memory,
-        _progress() as told,
+        _progress(lines=kept.approval is not None) as told,
     ):
         result = run(
             memory,
             chosen,
-            chunk_turns=chunk_turns or CHUNK_TURNS,
+            chunk_turns=chunk_turns,
             verify=False if no_verify else None,
             on_progress=told,
+            thread_id=ingest_thread(memory, kept),
+            decide=Person(kept),
         )
     if as_json:
         print_json(result.model_dump(mode="json"))
@@ -136,12 +169,17 @@ def ingest(
         note(
             f"{len(result.unverified)} sessions could not be examined: `memcycle sessions` says why", "yellow"
         )
+    leave_waiting(result)
 
 
 @contextmanager
-def _progress() -> "Iterator[Callable[[Stored], None]]":
-    """A bar on a terminal, a line a chunk elsewhere; both name the last turn that is stored for good."""
-    if not sys.stderr.isatty():
+def _progress(*, lines: bool) -> "Iterator[Callable[[Stored], None]]":
+    """A bar on a terminal, a line a chunk elsewhere; both name the last turn that is stored for good.
+
+    Args:
+        lines: Lines on a terminal too, as where a person is asked between them.
+    """
+    if lines or not sys.stderr.isatty():
         yield _progress_line
         return
     columns = (
@@ -169,7 +207,7 @@ def _progress_line(stored: "Stored") -> None:
 
 
 def _say_ingested(result: "Ingested") -> None:
-    if not (result.turns or result.sessions):
+    if not (result.turns or result.sessions or result.pending):
         say(("Nothing new. ", "bold"), f"All of it is stored already ({result.seconds:.1f} s).")
         return
     say(
@@ -192,7 +230,10 @@ def _say_ingested(result: "Ingested") -> None:
 
 def ask(
     *,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="In words.", show_default=False)],
+    question: Annotated[
+        str | None,
+        typer.Argument(metavar="QUESTION", help="In words; not with --resume.", show_default=False),
+    ] = None,
     user: User,
     home: Home = None,
     workspace: Workspace = "default",
@@ -202,20 +243,44 @@ def ask(
     k: Annotated[
         int | None, typer.Option("--k", metavar="K", min=1, max=200, help="Entries of evidence at most.")
     ] = None,
+    checkpoints: Checkpoints = None,
+    resume: Resume = None,
     model: Model = "rules",
     base_url: BaseUrl = None,
     prompts: Prompts = None,
     embedder: Embedder = None,
     chroma_url: ChromaUrl = None,
     timezone: Timezone = None,
+    redact: Redact = None,
+    theta: ThetaFile = None,
     as_json: Json = False,
 ) -> None:
     """Answer a question from memory, with the turns the answer rests on."""
-    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url, timezone=timezone)
+    if (question is None) == (resume is None):
+        raise BadInput("give a question, or --resume THREAD for one that was asked: one of the two")
+    kept = Kept.of(checkpoints, resume, None, None, reject=False)
+    settings = settings_of(
+        home,
+        embedder=embedder,
+        chroma_url=chroma_url,
+        timezone=timezone,
+        redact=redact,
+        theta=theta_of(theta),
+    )
     with open_memory(
-        settings, model=model, base_url=base_url, prompts=prompts, user=user, workspace=workspace
+        settings,
+        model=model,
+        base_url=base_url,
+        prompts=prompts,
+        user=user,
+        workspace=workspace,
+        checkpoints=checkpoints,
     ) as memory:
-        answer = memory.ask(question, k=k, evidence_only=evidence_only)
+
+        def begin(thread_id: str | None) -> "Answer":
+            return memory.ask(question or "", k=k, evidence_only=evidence_only, thread_id=thread_id)
+
+        answer = one_run(memory, kept, "ask", begin)
     for warning in answer.warnings:
         note(f"Note: {warning}", "yellow")
     if as_json:
@@ -223,56 +288,3 @@ def ask(
         return
     say_answer(answer)
     say_usage(answer.usage)
-
-
-def say_answer(answer: "Answer", *, limit: int = 10) -> None:
-    """An answer and its sources, as people read them."""
-    if answer.answer is not None:
-        style = "bold green" if answer.answerable else "yellow"
-        sure = (
-            f"  {answer.confidence:.0%} sure" if answer.answerable and answer.confidence is not None else ""
-        )
-        kind = ", extractive" if answer.mode == "extractive" and answer.answerable else ""
-        say((shown(answer.answer), style), (f"{sure}{kind}", "dim"))
-    elif not answer.evidence:
-        say(("Nothing in memory bears on that.", "yellow"))
-    if answer.evidence:
-        screen().print(evidence_table(answer.evidence[:limit]))
-    if len(answer.evidence) > limit:
-        say((f"  ... and {len(answer.evidence) - limit} more (see --json)", "dim"))
-
-
-def evidence_table(evidence: "list[Evidence]") -> Table:
-    """Evidence, a row a piece: source turns, granularity, date, text."""
-    table = Table(box=None, padding=(0, 1), show_header=False, pad_edge=True)
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for item in evidence:
-        said = item.event_time or item.time
-        speaker = f"{item.speaker}: " if item.speaker and item.granularity == "raw" else ""
-        table.add_row(
-            shown(turn_range(item.turns)),
-            item.granularity,
-            f"{said:%Y-%m-%d}" if said else "",
-            Text(shown(speaker + item.text)),
-        )
-    return table
-
-
-def turn_range(turns: list[str]) -> str:
-    """Source turns in few letters: one id, or the first and the last."""
-    if len(turns) < 2:  # noqa: PLR2004 - a range has two ends
-        return "".join(turns)
-    (session, _, _), (other, _, last) = turns[0].rpartition(":"), turns[-1].rpartition(":")
-    return f"{turns[0]}-{last}" if session == other else f"{turns[0]} .. {turns[-1]}"
-
-
-def say_usage(usage: "Usage") -> None:
-    """Model calls and tokens, where there were any."""
-    if usage:
-        calls = sum(count["calls"] for count in usage.values())
-        read = sum(count["input_tokens"] for count in usage.values())
-        written = sum(count["output_tokens"] for count in usage.values())
-        say((f"{calls} model calls, {read} tokens read, {written} written", "dim"))

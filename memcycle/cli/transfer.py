@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from memcycle.cli.options import (
     Embedder,
     Home,
     Json,
+    Redact,
     Workspace,
     open_memory,
     settings_of,
@@ -56,12 +58,18 @@ def export(
 
 
 def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     try:
-        part.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-        part.replace(path)
+        # A new file of its owner's alone: nobody can lay a link in its place that is written through.
+        handle, part = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(part).replace(path)
+        except OSError:
+            Path(part).unlink(missing_ok=True)
+            raise
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise BadInput(f"{path} cannot be written: {error.strerror}") from None
 
 
@@ -78,6 +86,7 @@ def import_(
     ] = None,
     embedder: Embedder = None,
     chroma_url: ChromaUrl = None,
+    redact: Redact = None,
     as_json: Json = False,
 ) -> None:
     """Store exported entries; those already stored stay as they are. All of a file or nothing of it."""
@@ -86,7 +95,7 @@ def import_(
         raise BadInput(f"{path} holds no entries")
     owner = user or _same(rows, "user", "--user")
     where = workspace or _same(rows, "workspace", "--workspace")
-    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url)
+    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url, redact=redact)
     with open_memory(settings, user=owner, workspace=where, new=True) as memory:
         count = memory.import_(rows)
     if as_json:

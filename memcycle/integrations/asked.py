@@ -1,6 +1,6 @@
 """What of a list of messages somebody asked, and what of it was said and is worth remembering."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
@@ -67,7 +67,9 @@ def has_words(message: BaseMessage) -> bool:
     return bool(clean_text(str(message.text)))
 
 
-def not_stored(messages: Sequence[BaseMessage], turns: Sequence[Turn]) -> list[BaseMessage]:
+def not_stored(
+    messages: Sequence[BaseMessage], turns: Sequence[Turn], redacted: Callable[[str], str] = str
+) -> list[BaseMessage]:
     """Those of a conversation's messages that are not among the last turns of its session.
 
     By message id. A caller that keeps no thread hands over the history under new ids each time: then what
@@ -76,13 +78,14 @@ def not_stored(messages: Sequence[BaseMessage], turns: Sequence[Turn]) -> list[B
     Args:
         messages: What was said, oldest first.
         turns: The last turns stored, oldest first; more than there are messages.
+        redacted: A text as it would be stored.
     """
     known = {turn.message_id for turn in turns}
     new = [message for message in messages if message.id is None or message.id not in known]
     if len(new) < len(messages):
         return new
     said = [
-        ("ai" if isinstance(message, AIMessage) else "human", clean_text(str(message.text)))
+        ("ai" if isinstance(message, AIMessage) else "human", redacted(clean_text(str(message.text))))
         for message in messages
     ]
     stored = [(turn.role, turn.text) for turn in turns]

@@ -137,7 +137,7 @@ class Remembering:
         """What is to be added: what an attempt that failed wrote down and did not read, then what is new."""
         recent = list(said[-LAST:])
         stored = self.memory.bank.session_turns(scope, last=2 * len(recent) + MARGIN)
-        new = not_stored(recent, stored)
+        new = not_stored(recent, stored, self.memory.bank.redactor.text)
         return [*([[]] if scope in self._unread else []), *([new] if new else [])]
 
     def _remember_waiting(self, scope: Scope) -> None:

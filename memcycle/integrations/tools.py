@@ -148,7 +148,7 @@ class _Acts:
     ) -> ToolMessage | str:
         if isinstance(done, Failure):
             return _answer("remember", f"It could not be remembered now: {done.error}", runtime, failed=True)
-        facts = [f"[{one.id}] {one.text}" for one in self._memory.bank.get(scope, done.facts)]
+        facts = [f"[{one.id}] {one_line(one.text)}" for one in self._memory.bank.get(scope, done.facts)]
         if not done.turns:
             text = "That message is remembered already."
         elif isinstance(message, AIMessage):
@@ -180,7 +180,7 @@ class _Acts:
             text = (event.after or event.before or {}).get("text")
             parts = [f"{event.at.isoformat(timespec='minutes')} {event.action} by {event.actor}"]
             parts += [one_line(str(text))] if text else []
-            parts += [event.why] if event.why else []
+            parts += [one_line(event.why)] if event.why else []
             lines.append(": ".join(parts))
         return "\n".join(lines)
 

@@ -9,13 +9,20 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from memcycle.core.clock import World
-from memcycle.core.errors import StoreBusy, StoreError
+from memcycle.core.errors import LedgerDamaged, StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import schema
 from memcycle.stores.ledger.scope_locks import ScopeLocks
 
 BUSY_SECONDS = 30.0
 """How long a write waits for another one. Single writes take milliseconds, a rebuild seconds."""
+
+RESTORE = (
+    "put ledger.sqlite3 (and ledger.sqlite3-wal, if any) of a backup in its place and run `memcycle doctor"
+    " --rebuild`, or `memcycle import` an export into a new home; `memcycle export --user NAME --home {home}`"
+    " writes what can still be read of this one"
+)
+"""What to do about a damaged ledger."""
 
 CACHE_KIB = 65_536
 """Page cache of a connection at most: a scope of 10,000 entries stays in it, which halves a scan of it."""
@@ -189,7 +196,6 @@ class Ledger:
         except sqlite3.DatabaseError as error:
             if type(error) is not sqlite3.DatabaseError:
                 raise
-            raise StoreError(
-                f"{self.path} is damaged or no ledger ({error}); restore it from a copy, or import an export"
-                " into a new home"
+            raise LedgerDamaged(
+                f"{self.path} is damaged or no ledger ({error}); {RESTORE.format(home=self.path.parent)}"
             ) from error

@@ -192,3 +192,24 @@ def beginning(conn: sqlite3.Connection, scope: Scope, prefix: str) -> list[Store
 def users(conn: sqlite3.Connection) -> list[str]:
     """Every user of the home who has entries."""
     return [row["user"] for row in conn.execute("SELECT DISTINCT user FROM entries ORDER BY user")]
+
+
+_UNFIT = "embedder IS NOT NULL AND (embedder <> :embedder OR vector IS NOT NULL AND length(vector) <> :bytes)"
+
+
+def unfit_vectors(conn: sqlite3.Connection, embedder: str, dimension: int) -> int:
+    """How many entries of the home, of any status, have a vector of another embedder or length."""
+    query = f"SELECT count(*) FROM entries WHERE {_UNFIT}"  # noqa: S608 - a constant of ours
+    found = conn.execute(query, {"embedder": embedder, "bytes": 4 * dimension}).fetchone()
+    return int(found[0])
+
+
+def with_unfit_vector(
+    conn: sqlite3.Connection, embedder: str, dimension: int, *, after: int, size: int
+) -> list[tuple[int, str, str]]:
+    """Integer key, id and text of the next of them. Their vectors may be none at all, and are not read."""
+    found = conn.execute(
+        f"SELECT row, id, text FROM entries WHERE row > :after AND {_UNFIT} ORDER BY row LIMIT :size",  # noqa: S608
+        {"embedder": embedder, "bytes": 4 * dimension, "after": after, "size": size},
+    )
+    return [(row["row"], row["id"], row["text"]) for row in found]

@@ -196,3 +196,40 @@ def taken(conn: sqlite3.Connection, rows: Iterable[int]) -> None:
 def _stacked(found: Sequence[sqlite3.Row]) -> tuple[list[int], Vector]:
     vectors = np.frombuffer(b"".join(row["vector"] for row in found), dtype=np.float32)
     return [row["item"] for row in found], vectors.reshape(len(found), -1) if found else vectors.reshape(0, 0)
+
+
+def counts(conn: sqlite3.Connection) -> dict[str, int]:
+    """How many vectors the home's items have, by embedder."""
+    found = conn.execute(
+        "SELECT embedder, count(*) AS n FROM item_vectors GROUP BY embedder ORDER BY embedder"
+    )
+    return {row["embedder"]: row["n"] for row in found}
+
+
+def orphans(conn: sqlite3.Connection) -> int:
+    """How many vectors belong to no item."""
+    return int(
+        conn.execute(
+            "SELECT count(*) FROM item_vectors WHERE item NOT IN (SELECT row FROM items)"
+        ).fetchone()[0]
+    )
+
+
+def drop_orphans(conn: sqlite3.Connection) -> None:
+    """Removes the vectors that belong to no item, noting that they must leave Chroma."""
+    found = conn.execute("SELECT DISTINCT item FROM item_vectors WHERE item NOT IN (SELECT row FROM items)")
+    gone = [row["item"] for row in found]
+    discard(conn, gone)
+    conn.execute(
+        "DELETE FROM item_vectors WHERE item IN (SELECT value FROM json_each(?))", (json_list(gone),)
+    )
+
+
+def known_to_chroma(conn: sqlite3.Connection, embedder: str) -> set[int]:
+    """Vectors that Chroma was given and shall still hold; those it shall drop are left out."""
+    found = conn.execute(
+        "SELECT v.row FROM item_vectors v JOIN item_index x USING (embedder)"
+        " WHERE v.embedder = ? AND v.row <= x.upto",
+        (embedder,),
+    )
+    return {row["row"] for row in found}

@@ -175,3 +175,11 @@ def refresh(conn: sqlite3.Connection, read: Iterable[StoredItem], now: datetime)
 
 def _expiry(now: datetime, ttl: float | None) -> str | None:
     return to_time(now + timedelta(minutes=ttl)) if ttl is not None else None
+
+
+def count(conn: sqlite3.Connection, now: datetime) -> tuple[int, int]:
+    """How many items the home holds, and how many of them are past their time at `now`."""
+    row = conn.execute(
+        "SELECT count(*), count(*) FILTER (WHERE expires_at <= ?) FROM items", (to_time(now),)
+    ).fetchone()
+    return int(row[0]), int(row[1])

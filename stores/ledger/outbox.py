@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger.columns import base_scope
+from memcycle.stores.ledger.columns import base_scope, json_list
 
 
 class Pending(NamedTuple):
@@ -34,6 +34,15 @@ def put_active(conn: sqlite3.Connection, scope: Scope) -> None:
         "INSERT INTO outbox (user, workspace, entry) SELECT user, workspace, id FROM entries"
         " WHERE scope_key = ? AND status = 'active' ORDER BY row",
         (scope.key,),
+    )
+
+
+def put_ids(conn: sqlite3.Connection, ids: Iterable[str]) -> None:
+    """Notes entries of any scope by id; unknown ids are left out."""
+    conn.execute(
+        "INSERT INTO outbox (user, workspace, entry) SELECT user, workspace, id FROM entries"
+        " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY row",
+        (json_list(ids),),
     )
 
 

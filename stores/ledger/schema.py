@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memcycle.core.errors import StoreError
-from memcycle.stores.ledger import changes, item_vectors, items, mentions
+from memcycle.stores.ledger import changes, entry_words, item_vectors, items, mentions
 from memcycle.stores.search import lexical
 
 APPLICATION_ID = 0x6D656D63
@@ -161,6 +161,7 @@ MIGRATIONS: tuple[str, ...] = (
     changes.SCHEMA + lexical.TRAITS,
     items.SCHEMA + item_vectors.SCHEMA,
     _NUMBERED,
+    entry_words.SCHEMA,
 )
 """Step n brings a ledger from version n to n + 1. Never change one that was released; append."""
 

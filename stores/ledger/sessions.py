@@ -220,16 +220,20 @@ def infos(conn: sqlite3.Connection, scope: Scope) -> list[SessionInfo]:
     return [_info(row) for row in found]
 
 
-def idle_open(conn: sqlite3.Connection, since: datetime) -> list[tuple[Scope, str]]:
+def idle_open(
+    conn: sqlite3.Connection, since: datetime, *, any_examined: bool = False
+) -> list[tuple[Scope, str]]:
     """Sessions of the home that wait for their commit and were not written since: (base scope, session).
 
-    These are the ones under examination, and the open ones that hold staged entries.
+    These are the ones under examination (whenever written, with `any_examined`), and the open ones that hold
+    staged entries.
     """
     found = conn.execute(
-        "SELECT user, workspace, session FROM sessions s WHERE touched_at < ? AND (status = 'verifying'"
-        " OR status = 'open' AND EXISTS (SELECT 1 FROM entries e WHERE e.scope_key = s.scope_key"
-        "  AND e.session = s.session AND e.status = 'staged')) ORDER BY seq",
-        (to_time(since),),
+        "SELECT user, workspace, session FROM sessions s WHERE"
+        " status = 'verifying' AND (touched_at < :since OR :any)"
+        " OR status = 'open' AND touched_at < :since AND EXISTS (SELECT 1 FROM entries e"
+        "  WHERE e.scope_key = s.scope_key AND e.session = s.session AND e.status = 'staged') ORDER BY seq",
+        {"since": to_time(since), "any": any_examined},
     )
     return [(Scope(user=row["user"], workspace=row["workspace"]), row["session"]) for row in found]
 

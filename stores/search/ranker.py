@@ -22,14 +22,15 @@ import numpy as np
 
 from memcycle.core.theta import Fusion, Weights
 from memcycle.stores.request import Why
+from memcycle.stores.search import maxsim
 from memcycle.stores.search.bm25 import Floats, Ints
 from memcycle.stores.search.signals import SIGNALS, Seen
 
-NAMES = tuple(SIGNALS)
-"""Row order of every array of signals."""
-EVIDENCE = np.array([signal.evidence for signal in SIGNALS.values()])
+NAMES = (*SIGNALS, maxsim.NAME)
+"""Row order of every array of signals; the last is known only after a second look."""
+EVIDENCE = np.array([*(signal.evidence for signal in SIGNALS.values()), False])
 LEXICAL = np.array([name in {"bm25", "window", "facts"} for name in NAMES])
-TOLD = tuple(at for at, name in enumerate(NAMES) if EVIDENCE[at] or name in {"speaker", "date"})
+TOLD = tuple(at for at, name in enumerate(NAMES) if EVIDENCE[at] or name in {"speaker", "date", maxsim.NAME})
 """Signals that are named as reasons of a hit."""
 _RRF = 60
 _EVEN = 0.8
@@ -49,6 +50,12 @@ class Measured:
     values: Floats
     applies: Floats
 
+    def with_maxsim(self, candidates: Ints, nearness: Floats) -> "Measured":
+        """These and, for some candidates, what a second look found."""
+        values = self.values.copy()
+        values[-1, candidates] = nearness
+        return Measured(values, self.applies)
+
     def relative(self) -> Floats:
         """The values, those of evidence as shares of the best candidate's."""
         best = self.values.max(axis=1, initial=0.0)
@@ -67,7 +74,8 @@ def measure(seen: Seen, candidates: Ints) -> Measured:
         seen.known if LEXICAL[at] else float(vectors[name].any()) if name in vectors else 0.0
         for at, name in enumerate(NAMES)
     ]
-    values = np.stack([signal.says(seen)[candidates] for signal in SIGNALS.values()])
+    known = [signal.says(seen)[candidates] for signal in SIGNALS.values()]
+    values = np.stack([*known, np.zeros(len(candidates))])
     return Measured(values, np.array(applies))
 
 

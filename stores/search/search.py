@@ -10,18 +10,23 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from memcycle.core.scope import Scope
+from memcycle.core.theta import Theta
 from memcycle.stores.ledger import changes, entries
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.request import Filters, Hit, SearchRequest, Why
-from memcycle.stores.search import handed, ranker, reading, scan
+from memcycle.stores.search import handed, maxsim, ranker, reading, scan
 from memcycle.stores.search.asked import Asked, TextEmbedder, prepare
-from memcycle.stores.search.bm25 import Ints
+from memcycle.stores.search.bm25 import Flags, Floats, Ints
 from memcycle.stores.search.copies import Copies, Copy, Kept
+from memcycle.stores.search.depth import narrowed
 from memcycle.stores.search.handed import VectorIndex
 from memcycle.stores.search.ranker import Measured
 from memcycle.stores.search.scan import Lexical
 from memcycle.stores.search.signals import Seen
+from memcycle.stores.word_index import WordIndex
 
 SCANNED_WHOLE = 10_000
 """Entries up to which a scope is copied and scanned whole."""
@@ -70,8 +75,10 @@ class _Ranked(NamedTuple):
 class Search:
     """Ranks the entries of a scope for queries. Thread-safe as far as its parts are."""
 
-    def __init__(self, ledger: Ledger, index: VectorIndex, embedder: TextEmbedder) -> None:
-        self._ledger, self._index, self._embedder = ledger, index, embedder
+    def __init__(
+        self, ledger: Ledger, index: VectorIndex, embedder: TextEmbedder, words: WordIndex | None = None
+    ) -> None:
+        self._ledger, self._index, self._embedder, self._words = ledger, index, embedder, words
         self._copies = Copies(COPIES)
 
     def run(self, request: SearchRequest) -> list[list[Hit]]:
@@ -115,14 +122,38 @@ class Search:
         now = self._ledger.world.now().timestamp()
         places = scan.candidates(copy, request, seen, scope.allowed, now)
         mass = copy.idf_mass(scan.recallable(copy, request))
-        half_life = request.theta.half_life_days
-        return [
+        half_life, reference = request.theta.half_life_days, request.theta.reference_date
+        asked_at = now if reference is None else reference.timestamp()
+        first = [
             Looked(
                 copy,
                 places,
-                ranker.measure(Seen(copy, seen, mass, query, one.views, one.known, now, half_life), places),
+                ranker.measure(
+                    Seen(copy, seen, mass, query, one.views, one.known, asked_at, half_life), places
+                ),
             )
             for query, one in zip(asked, found, strict=True)
+        ]
+        if self._words is None or not request.theta.weights.maxsim:
+            return first
+        return self._again(self._words, request.theta, first, seen, [query.text for query in asked])
+
+    def _again(
+        self, index: WordIndex, theta: Theta, first: Sequence[Looked], seen: Flags, texts: Sequence[str]
+    ) -> list[Looked]:
+        """A second look at the first candidates of each query, word by word (see `maxsim`)."""
+        queries = index.asked(texts)
+        chosen = [np.array(_best(theta, one, maxsim.LOOKED_AT)[2], dtype=np.int64) for one in first]
+        rows = [one.copy.rows[one.places[places]] for one, places in zip(first, chosen, strict=True)]
+        with self._ledger.read() as conn:
+            read = index.of(conn, np.unique(np.concatenate(rows)).tolist())
+        near = [
+            maxsim.nearness(words, maxsim.weights(one.copy, seen, words.words), read, own.tolist())
+            for one, words, own in zip(first, queries, rows, strict=True)
+        ]
+        return [
+            one._replace(measured=one.measured.with_maxsim(places, own))
+            for one, places, own in zip(first, chosen, near, strict=True)
         ]
 
     def _scope(self, conn: sqlite3.Connection, request: SearchRequest) -> _Scope:
@@ -174,16 +205,19 @@ def _is_shown(request: SearchRequest, stored: entries.StoredEntry) -> bool:
     return entry.scope.base == request.scope.base and (entry.status == "active" or own)
 
 
+def _best(theta: Theta, looked: Looked, k: int) -> tuple[Measured, Floats, list[int]]:
+    """What the views say of the candidates of a query, their scores, and the k best of them."""
+    order = looked.copy.order[looked.places]
+    measured = narrowed(looked.measured, theta.weights, theta.views, order)
+    scores = ranker.rank(measured, theta.weights, theta.fusion)
+    return measured, scores, ranker.best(scores, order, k)
+
+
 def _ranked(request: SearchRequest, looked: Looked) -> list[_Ranked]:
     """The best candidates of a query, not read whole yet: the queries of a request share many."""
-    copy, places, measured = looked
-    scores = ranker.rank(measured, request.theta.weights, request.theta.fusion)
-    chosen = [
-        at
-        for at in ranker.best(scores, copy.order[places], request.k)
-        if scores[at] > 0 and scores[at] >= request.min_score
-    ]
+    measured, scores, best = _best(request.theta, looked, request.k)
+    chosen = [at for at in best if scores[at] > 0 and scores[at] >= request.min_score]
     return [
-        _Ranked(int(copy.rows[places[at]]), float(scores[at]), why)
+        _Ranked(int(looked.copy.rows[looked.places[at]]), float(scores[at]), why)
         for at, why in zip(chosen, ranker.reasons(measured, chosen, request.theta.candidates), strict=True)
     ]

@@ -35,7 +35,7 @@ class Seen:
         asked: The query.
         lexical: Their BM25 in each view, (entries, 3), 0 where not visible.
         known: Share of the query's idf mass whose words some visible entry holds.
-        now: Seconds. half_life: days in which recency halves.
+        now: When recency counts from, in seconds. half_life: days in which it halves.
     """
 
     copy: Copy

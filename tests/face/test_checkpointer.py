@@ -305,14 +305,14 @@ def test_a_path_that_is_none_is_refused():
 
 
 def test_a_file_that_another_process_keeps_opening_is_busy(path, monkeypatch):
-    monkeypatch.setattr("memcycle.checkpoints.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("memcycle.checkpoints_sqlite.BUSY_SECONDS", 0.01)
     path.parent.mkdir()
     with FileLock(f"{path}.lock"), pytest.raises(StoreBusy, match="another process has been opening"):
         enter("sync", path)
 
 
 def test_a_new_file_that_another_process_writes_is_busy(path, monkeypatch):
-    monkeypatch.setattr("memcycle.checkpoints.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("memcycle.checkpoints_sqlite.BUSY_SECONDS", 0.01)
     path.parent.mkdir()
     conn = sqlite3.connect(path, isolation_level=None)
     conn.execute("BEGIN EXCLUSIVE")

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memcycle.cli.app import app
-from memcycle.cli.evaluate import DATA_SETS, _command_line
+from memcycle.cli.evaluate import DATA_SETS, command_line
 from tests.loopback import model_server
 
 DATA = Path(__file__).parents[1] / "evals" / "data"
@@ -193,7 +193,7 @@ def test_every_command_has_examples(kind):
 
 
 def test_a_servers_address_is_not_written_down():
-    told = _command_line(
+    told = command_line(
         ["eval", "locomo", "--base-url", "http://me:secret@host/v1", "--base-url=http://x:y@z"]
     )
     assert told == "memcycle eval locomo --base-url URL --base-url=URL"

@@ -163,7 +163,19 @@ def test_an_upsert_replaces_all_that_was_there(index: ChromaIndex, raw_records: 
     put(index, first.model_copy(update={"speaker": None, "valid_until": None, "kind": "semantic"}))
     metadata = raw_records(index)[first.id][1]
     assert metadata["kind"] == "semantic"
-    assert not {"speaker", "valid_until"} & set(metadata)
+    assert "speaker" not in metadata
+    assert "valid_until" not in metadata["rest"]
+
+
+def test_new_and_known_entries_go_in_together(index: ChromaIndex, raw_records: Callable[..., Any]) -> None:
+    known, new = entry("dogs", speaker="Ana"), entry("cats", speaker="Ben")
+    put(index, known)
+    put(index, known.model_copy(update={"speaker": None, "kind": "semantic"}), new)
+    records = raw_records(index)
+    assert {id_: (fields["kind"], fields.get("speaker")) for id_, (_, fields) in records.items()} == {
+        known.id: ("semantic", None),
+        new.id: ("episodic", "Ben"),
+    }
 
 
 def test_repeating_a_write_changes_nothing(index: ChromaIndex) -> None:
@@ -266,12 +278,15 @@ def test_chroma_holds_each_entry_whole(index: ChromaIndex, raw_records: Callable
     assert document == item.text
     expected = {
         "user": "ana", "workspace": "default", "session": "1", "granularity": "fact", "kind": "semantic",
-        "status": "active", "speaker": "Ana", "event_time": NOON.isoformat(), "event_precision": "day",
-        "observed_at": NOON.isoformat(), "recorded_at": NOON.isoformat(), "quote": "moved",
+        "speaker": "Ana", "event_time": NOON.isoformat(), "observed_at": NOON.isoformat(),
     }  # fmt: skip
     assert {name: metadata[name] for name in expected} == expected
     assert json.loads(metadata["turns"]) == ["D1:1"]
-    assert json.loads(metadata["related_turns"]) == ["D1:2"]
+    rest = json.loads(metadata["rest"])
+    assert {name: rest[name] for name in ("status", "quote", "event_precision", "related_turns")} == {
+        "status": "active", "quote": "moved", "event_precision": "day", "related_turns": ["D1:2"],
+    }  # fmt: skip
+    assert datetime.fromisoformat(rest["recorded_at"]) == NOON
     assert all(isinstance(value, str | int | float | bool) for value in metadata.values())
 
 
@@ -502,7 +517,7 @@ def test_a_server_that_is_gone_later_is_named(tmp_path: Path) -> None:
 
 
 def test_a_server_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memcycle.stores.chroma_client.CALL_PATIENCE", 0.1)
+    monkeypatch.setattr("memcycle.stores.chroma_remote.CALL_PATIENCE", 0.1)
     with chroma_server(tmp_path) as (url, process):
         index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), HOME, DIM)
         process.send_signal(signal.SIGSTOP)

@@ -230,17 +230,6 @@ def test_an_unreachable_minilm_download_says_what_to_do(
         embedder.embed(["dogs"])
 
 
-def test_minilm_embeds_through_chromas_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
-
-    def constant(_: object, texts: list[str]) -> list[np.ndarray]:
-        return [np.full(384, len(text)) for text in texts]
-
-    monkeypatch.setattr(ONNXMiniLM_L6_V2, "__call__", constant)
-    vectors = open_embedder(Settings(embedder="minilm"), None, World()).embed(["dogs", "a"])
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
-
-
 @pytest.fixture(scope="module")
 def wordllama() -> Embedder:
     return open_embedder(Settings(), None, World())

@@ -6,7 +6,7 @@ import pytest
 from memcycle.core.clock import World
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
-from memcycle.core.theta import Theta, Weights
+from memcycle.core.theta import Theta, Views, Weights
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.request import Filters, Query, SearchRequest
 from memcycle.stores.search import search as search_module
@@ -363,3 +363,23 @@ def test_a_lexical_candidate_beyond_the_limit_is_not_ranked(memory, monkeypatch)
     for number in range(40):
         memory.add(f"tea {'and more ' * number}")
     assert len(memory.ids("tea", theta=Theta(candidates=10), k=100)) == 10
+
+
+def test_a_view_finds_its_first_entries_alone(either):
+    for n in range(6):
+        either.add("the kettle" + " and kettle" * n, turns=(f"D1:{n}",))
+    theta = Theta(weights=Weights.only(bm25=1))
+    everything = either.ids("kettle", theta=theta)
+    assert len(everything) == 6
+    assert either.ids("kettle", theta=theta.model_copy(update={"views": Views(lexical=2)})) == everything[:2]
+    assert either.ids("kettle", theta=theta.model_copy(update={"views": Views(lexical=0)})) == []
+
+
+def test_recency_counts_from_the_reference_date(either):
+    old = either.add("the kettle sings", observed_at=NOW - timedelta(days=90))
+    new = either.add("the kettle sings", observed_at=NOW - timedelta(days=1), session="2")
+    theta = Theta(weights=Weights.only(bm25=1, recency=1), half_life_days=10)
+    assert either.ids("kettle", theta=theta) == [new, old]
+    then = theta.model_copy(update={"reference_date": NOW - timedelta(days=90)})
+    scores = {hit.entry.id: hit.score for hit in either.hits("kettle", theta=then)}
+    assert scores[old] == scores[new]

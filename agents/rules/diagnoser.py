@@ -1,0 +1,301 @@
+"""Diagnoser by rules: what follows from the places and signals of what was missed, alone.
+
+Failures without them (blanked ones, say) ask for nothing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from math import ceil
+from statistics import median
+from typing import NamedTuple
+
+from memcycle.agents.diagnoser import (
+    Change,
+    DiagnoserInput,
+    DiagnoserOutput,
+    FailureView,
+    MissedView,
+    Pattern,
+)
+from memcycle.agents.rules.weight_steps import WEIGHTS, Step, steps
+
+MOST = 12
+"""Changes a round at most."""
+HEARD = 0.05
+"""Share of the failures from which a pattern asks for something."""
+NEAR, SEEN = 10, 0.2
+"""A view without weight found a turn that is among its first so many; it counts where so large a share is."""
+FIRST_STEP = 0.5
+"""Length of the steps of weights, before any was taken back."""
+DEEP = 200
+"""Entries a view speaks for where it is opened."""
+FILLED = 0.85
+"""Share of the token budget below which tokens are left."""
+EPISODES = 0.05
+"""What is left to episodes where they drown the rest."""
+TAKEN_BACK = "taken back"
+"""The outcome of a change that did harm, as the loop words it."""
+FAMILIES = {
+    "lexical": ("bm25", "window", "facts"),
+    "dense": ("dense", "dense_nameless", "context"),
+    "structured": ("speaker", "date", "time_expression", "number", "capital"),
+}
+"""Signals by the view whose depth bounds them."""
+
+
+def diagnoser(value: DiagnoserInput) -> DiagnoserOutput:
+    """Changes by failure pattern, the most frequent pattern first (EvolveMem 3.3, without a model)."""
+    seen = _Seen(value)
+    found: dict[str, Change] = {}
+    for pattern in sorted(seen.failures, key=lambda name: -len(seen.failures[name])):
+        for change in _ANSWERS.get(pattern, _nothing)(seen):
+            found.setdefault(change.path, change)
+    for change in _weights(seen):
+        found.setdefault(change.path, change)
+    wanted = [change for change in found.values() if seen.is_news(change)]
+    return DiagnoserOutput(changes=wanted[:MOST], missing_coverage=_missing(seen))
+
+
+class _Shares(NamedTuple):
+    """Shares of tokens and means over failures."""
+
+    spent: float
+    budget: float
+    k: float
+
+
+class _Seen:
+    """The input, made ready: values by path, failures by pattern that are frequent enough to be heard."""
+
+    def __init__(self, value: DiagnoserInput) -> None:
+        self.value = value
+        self.now = {one.path: one.value for one in value.dimensions}
+        least = HEARD * len(value.failures)
+        by_pattern: dict[Pattern, list[FailureView]] = {}
+        for failure in value.failures:
+            by_pattern.setdefault(failure.pattern, []).append(failure)
+        self.failures = {name: own for name, own in by_pattern.items() if len(own) >= least}
+        self.missed = [one for failure in value.failures for one in failure.missed]
+        # Each change that did harm halves the steps: smaller ones may do none.
+        self.size = FIRST_STEP * 0.5 ** sum(TAKEN_BACK in one.outcome for one in value.tried)
+
+    def number(self, path: str, otherwise: float = 0.0) -> float:
+        found = self.now.get(path, otherwise)
+        return float(found) if isinstance(found, int | float) else otherwise
+
+    def missed_of(self, pattern: Pattern) -> list[MissedView]:
+        return [one for failure in self.failures.get(pattern, ()) for one in failure.missed]
+
+    def shares(self, pattern: Pattern) -> _Shares:
+        shown = [failure.shown for failure in self.failures[pattern]]
+        return _Shares(
+            spent=median(sum(one.tokens.values()) for one in shown),
+            budget=median(min(one.token_budget, self.value.token_budget) for one in shown),
+            k=median(one.k for one in shown),
+        )
+
+    def is_news(self, change: Change) -> bool:
+        """Whether it changes something, and was not taken back before."""
+        harmful = (one.changes for one in self.value.tried if TAKEN_BACK in one.outcome)
+        known = self.now.get(change.path)
+        return change.value != known and not any(
+            change.path in changes and changes[change.path] == change.value for changes in harmful
+        )
+
+
+def _count(seen: _Seen, pattern: Pattern) -> str:
+    return f"{len(seen.failures[pattern])} of {len(seen.value.failures)} failures"
+
+
+def _nothing(_: _Seen) -> Iterator[Change]:
+    yield from ()
+
+
+def _too_little(seen: _Seen) -> Iterator[Change]:
+    """More entries while tokens are left; more tokens up to the limit; then cheaper forms."""
+    pattern: Pattern = "too little context"
+    shares, missed = seen.shares(pattern), seen.missed_of(pattern)
+    by_entries = sum(one.cut == "entries" for one in missed)
+    if by_entries and shares.spent < FILLED * seen.value.token_budget:
+        reach = median(one.rank for one in missed if one.rank is not None)
+        k = ceil(max(1.5 * shares.k * seen.value.token_budget / max(shares.spent, 1.0), reach, 2 * shares.k))
+        yield Change(
+            path="k",
+            value=k,
+            pattern=pattern,
+            reason=f"{by_entries} wanted turns come after the {shares.k:g} entries that are kept, while "
+            f"{seen.value.token_budget - shares.spent:.0f} tokens are left; half of them within {reach:g}",
+        )
+    if shares.budget < seen.value.token_budget and _by_tokens(missed, seen):
+        yield Change(
+            path="token_budget",
+            value=seen.value.token_budget,
+            pattern=pattern,
+            reason=f"{_count(seen, pattern)}: the budget of {shares.budget:g} tokens is below the limit",
+        )
+    yield from _cheaper(seen, pattern, missed)
+
+
+def _by_tokens(missed: Iterable[MissedView], seen: _Seen) -> bool:
+    """Whether tokens, or the places that more tokens will fill next, end before what is missed."""
+    return any(one.cut == "tokens" for one in missed) or seen.number("token_budget") < seen.value.token_budget
+
+
+def _cheaper(seen: _Seen, pattern: Pattern, missed: list[MissedView]) -> Iterator[Change]:
+    cut = [one for one in missed if one.cut == "tokens"]
+    told = sum(one.facts > 0 for one in cut)
+    first = seen.number("turns_first")
+    if cut and told >= len(cut) / 2 and first > HEARD:
+        yield Change(
+            path="turns_first",
+            value=round(first / 2, 3),
+            pattern=pattern,
+            reason=f"tokens end before {len(cut)} wanted turns, {told} of which a shorter fact tells",
+        )
+
+
+def _drowned(seen: _Seen) -> Iterator[Change]:
+    """Less room for episodes and whole turns."""
+    pattern: Pattern = "drowned"
+    shown = [failure.shown.tokens for failure in seen.failures[pattern]]
+    spent = sum(sum(tokens.values()) for tokens in shown) or 1
+    share = sum(tokens.get("episode", 0) for tokens in shown) / spent
+    if share > EPISODES:
+        why = f"{_count(seen, pattern)}: episodes take {share:.0%} of the tokens"
+        for operator in ("raw", "fact", "episode"):
+            yield from _less_episodes(seen, f"routing.{operator}", why)
+    else:
+        yield from _cheaper(seen, pattern, seen.missed_of(pattern))
+
+
+def _less_episodes(seen: _Seen, place: str, why: str) -> Iterator[Change]:
+    episode, raw, fact = (seen.number(f"{place}.{name}") for name in ("episode", "raw", "fact"))
+    if episode <= EPISODES:
+        return
+    rest = 1 - EPISODES
+    raw, fact = (raw, fact) if raw + fact > 0 else (0.6, 0.4)
+    scale = rest / (raw + fact)
+    for name, given in (("episode", EPISODES), ("raw", raw * scale), ("fact", fact * scale)):
+        yield Change(path=f"{place}.{name}", value=round(given, 3), pattern="drowned", reason=why)
+
+
+def _blind(seen: _Seen) -> Iterator[Change]:
+    """Weight for the views that find what is missed, and depth for them to speak."""
+    pattern: Pattern = "view blind"
+    missed = seen.missed_of(pattern)
+    weights = [seen.number(WEIGHTS + name) for names in FAMILIES.values() for name in names[:3]]
+    usual = [weight for weight in weights if weight > 0]
+    mean = sum(usual) / len(usual) if usual else 1.0
+    for family, names in list(FAMILIES.items())[:2]:
+        for name in names:
+            near = sum(one.views.get(name, NEAR + 1) <= NEAR for one in missed)
+            if near < SEEN * len(missed):
+                continue
+            why = f"{name} has {near} of {len(missed)} wanted turns among its first {NEAR}"
+            if seen.number(WEIGHTS + name) == 0:
+                yield Change(path=WEIGHTS + name, value=round(mean, 3), pattern=pattern, reason=why)
+            if seen.number(f"views.{family}", DEEP) < NEAR:
+                yield Change(path=f"views.{family}", value=DEEP, pattern=pattern, reason=why)
+
+
+def _entity(seen: _Seen) -> Iterator[Change]:
+    """What others said of the matter: search without the name too. The speaker's weight follows its edges."""
+    missed = seen.missed_of("wrong entity")
+    others = sum(one.edges.get("speaker", 0.0) < 0 for one in missed)
+    if others > len(missed) / 2 and seen.now.get("swap.on") is False:
+        yield Change(
+            path="swap.on",
+            value=True,
+            pattern="wrong entity",
+            reason=f"{others} of {len(missed)} wanted turns are not of the person who is asked about",
+        )
+
+
+def _unfound(seen: _Seen) -> Iterator[Change]:
+    """Wider views; other forms of the question."""
+    pattern: Pattern = "nothing retrieved"
+    failures, missed = seen.failures[pattern], seen.missed_of(pattern)
+    if not missed:
+        return
+    why = f"{_count(seen, pattern)}: nothing that was found holds the wanted turns"
+    for family in FAMILIES:
+        if seen.number(f"views.{family}", DEEP) < DEEP:
+            yield Change(path=f"views.{family}", value=DEEP, pattern=pattern, reason=why)
+    if seen.number("candidates", DEEP) < DEEP:
+        yield Change(path="candidates", value=DEEP, pattern=pattern, reason=why)
+    if sum(failure.wanted > 1 for failure in failures) > len(failures) / 2:
+        yield Change(path="decomposition.on", value=True, pattern=pattern, reason=f"{why}, several each")
+
+
+def _abstained(seen: _Seen) -> Iterator[Change]:
+    """A second look where the evidence was there."""
+    pattern: Pattern = "abstained wrongly"
+    if not any(failure.wanted and failure.answer for failure in seen.failures[pattern]):
+        return
+    why = f"{_count(seen, pattern)}: the wanted turns were shown, and the answer was that nothing is known"
+    rounds = seen.number("reflection.rounds")
+    yield Change(path="reflection.rounds", value=int(rounds) + 1, pattern=pattern, reason=why)
+    if seen.now.get("verification") == "off":
+        yield Change(path="verification", value="multi_candidate", pattern=pattern, reason=why)
+
+
+def _format(seen: _Seen) -> Iterator[Change]:
+    """Shorter answers where they are too long, stricter ones where they are not."""
+    pattern: Pattern = "answer format"
+    said = [one for one in seen.failures[pattern] if one.answer and one.gold]
+    if not said:
+        return
+    longer = sum(len((one.answer or "").split()) > 2 * len((one.gold or "").split()) for one in said)
+    style = "concise" if longer > len(said) / 2 else "strict"
+    yield Change(
+        path="answer_style",
+        value=style,
+        pattern=pattern,
+        reason=f"{_count(seen, pattern)} with all evidence shown; {longer} answers are twice as long as gold",
+    )
+
+
+def _weights(seen: _Seen) -> Iterator[Change]:
+    """What is wanted has more, or less, of a signal than what stood before it."""
+    held = {one.signal: one.edge for one in seen.value.held}
+    found = steps(seen.missed, held, {path: seen.number(path) for path in seen.now}, seen.size)
+    if not found:
+        return
+    fusion = seen.now.get("fusion")
+    if fusion in ("sum", "rrf"):
+        names = ", ".join(step.signal for step in found[:3])
+        yield Change(
+            path="fusion",
+            value="linear",
+            pattern=found[0].pattern,
+            reason=f"fusion {fusion} reads no weights, and {names} tell wanted turns from others",
+        )
+    for step in found:
+        yield Change(path=WEIGHTS + step.signal, value=step.value, pattern=step.pattern, reason=step.reason)
+        yield from _opened(seen, step)
+
+
+def _opened(seen: _Seen, step: Step) -> Iterator[Change]:
+    family = next((name for name, signals in FAMILIES.items() if step.signal in signals), None)
+    if family and step.edge > 0 and seen.number(f"views.{family}", DEEP) < DEEP:
+        yield Change(path=f"views.{family}", value=DEEP, pattern=step.pattern, reason=step.reason)
+
+
+def _missing(seen: _Seen) -> str:
+    """Wanted turns that no view found and no fact was read from, where facts are read at all."""
+    missed = seen.missed_of("nothing retrieved")
+    lacking = sum(one.rank is None and one.facts == 0 for one in missed)
+    read = any(one.facts for one in seen.missed)
+    if not missed or not read or lacking <= len(missed) / 2:
+        return ""
+    return f"{lacking} wanted turns are found by no view, and no fact was read from them"
+
+
+_ANSWERS: dict[Pattern, Callable[[_Seen], Iterator[Change]]] = {
+    "too little context": _too_little,
+    "drowned": _drowned,
+    "view blind": _blind,
+    "wrong entity": _entity,
+    "nothing retrieved": _unfound,
+    "abstained wrongly": _abstained,
+    "answer format": _format,
+}

@@ -1,0 +1,224 @@
+"""Theta as a flat space of dimensions: what there is, and changes that cannot leave its ranges.
+
+Works on any frozen pydantic model of numbers, switches and choices, nested or not.
+"""
+
+import difflib
+import math
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from annotated_types import Ge, Le
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from memcycle.core.category import CATEGORIES
+from memcycle.core.errors import BadInput
+
+OVERRIDES = "overrides"
+Kind = Literal["int", "float", "bool", "choice", "time", "text"]
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One dimension of a configuration.
+
+    Attributes:
+        type: `int` and `float` have a range, `choice` has choices (None may be one), `bool` is a switch;
+            `time` and `text` are free: a time with its zone, or None; a name.
+        low, high: Bounds, both allowed; None where there are none.
+        choices: What may be chosen.
+    """
+
+    type: Kind
+    low: float | None
+    high: float | None
+    choices: tuple[Any, ...] | None
+    default: Any
+    description: str
+
+
+class Clamped(NamedTuple):
+    """A value that was out of range, or no whole number: what was asked for, and what was given."""
+
+    path: str
+    asked: Any
+    given: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.asked} is out of range, {self.given} is used"
+
+
+def dimensions_of(model: BaseModel) -> dict[str, Dimension]:
+    """Every dimension of a model by its path, such as `weights.bm25`; defaults are the model's values."""
+    return dict(_walk(model, ""))
+
+
+def _walk(model: BaseModel, prefix: str) -> Iterator[tuple[str, Dimension]]:
+    for name, field in type(model).model_fields.items():
+        value, path = getattr(model, name), f"{prefix}{name}"
+        if isinstance(value, BaseModel):
+            yield from _walk(value, f"{path}.")
+        elif not isinstance(value, Mapping):
+            yield path, _dimension(field, value)
+
+
+def _dimension(field: FieldInfo, default: Any) -> Dimension:
+    kind, choices = _kind(field.annotation)
+    low = next((float(one.ge) for one in field.metadata if isinstance(one, Ge)), None)  # type: ignore[arg-type]
+    high = next((float(one.le) for one in field.metadata if isinstance(one, Le)), None)  # type: ignore[arg-type]
+    return Dimension(kind, low, high, choices, default, field.description or "")
+
+
+def _kind(annotation: Any) -> tuple[Kind, tuple[Any, ...] | None]:
+    if get_origin(annotation) is Literal:
+        return "choice", get_args(annotation)
+    if get_origin(annotation) in (Union, types.UnionType):
+        kind, choices = _kind(next(one for one in get_args(annotation) if one is not type(None)))
+        return kind, None if choices is None else (None, *choices)
+    plain: dict[Any, Kind] = {bool: "bool", int: "int", float: "float", str: "text"}
+    return plain.get(annotation, "time"), None
+
+
+def value_at(model: BaseModel, path: str) -> Any:
+    """The value at a path that is known to be one."""
+    value: Any = model
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def flattened(changes: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values by path; inner mappings are walked, keys may be paths themselves."""
+    flat: dict[str, Any] = {}
+    for key, value in changes.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            flat |= flattened(value, f"{path}.")
+        else:
+            flat[path] = value
+    return flat
+
+
+def tree(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The opposite of `flattened`; overrides keep their paths, and those of None are left out."""
+    root: dict[str, Any] = {OVERRIDES: {}}
+    for path, value in values.items():
+        if is_override(path):
+            _, category, inner = path.split(".", 2)
+            if value is not None:
+                root[OVERRIDES].setdefault(category, {})[inner] = value
+            continue
+        *parents, name = path.split(".")
+        at = root
+        for parent in parents:
+            at = at.setdefault(parent, {})
+        at[name] = value
+    return root
+
+
+def is_override(path: str) -> bool:
+    """Whether a path is that of an override, `overrides.CATEGORY.PATH`, of whatever dimension."""
+    return path.startswith(f"{OVERRIDES}.")
+
+
+def dimension_at(
+    path: str, known: Mapping[str, Dimension], overridable: Mapping[str, Dimension]
+) -> Dimension:
+    """The dimension at a path, or at the path that an override is of.
+
+    Raises:
+        BadInput: there is none; the nearest one is named.
+    """
+    if not is_override(path):
+        if path not in known:
+            raise BadInput(unknown(path, [*known, OVERRIDES]))
+        return known[path]
+    category, _, inner = path.removeprefix(f"{OVERRIDES}.").partition(".")
+    if category not in CATEGORIES:
+        raise BadInput(f"{path}: no category {category!r}; categories are {', '.join(CATEGORIES)}")
+    if inner not in overridable:
+        raise BadInput(f"{path}: {unknown(inner, overridable)}")
+    return overridable[inner]
+
+
+def unknown(path: str, known: Iterable[str]) -> str:
+    """What is said of a path that is no dimension: the nearest one is offered."""
+    near = difflib.get_close_matches(path, list(known), n=1, cutoff=0.6)
+    hint = f"; did you mean {near[0]}?" if near else "; `memcycle theta show` lists what there is"
+    return f"{path} is unknown{hint}"
+
+
+def fitted(path: str, asked: Any, dimension: Dimension) -> Any:
+    """The value of a dimension nearest to what is asked for.
+
+    Numbers are brought into range, and rounded where whole ones are needed.
+
+    Raises:
+        BadInput: a value of another type, or none of the choices.
+    """
+    if dimension.type in ("int", "float"):
+        return _number(path, asked, dimension)
+    if dimension.type == "choice":
+        if not isinstance(asked, str | None) or asked not in (dimension.choices or ()):
+            raise BadInput(f"{path}: expected one of {_listed(dimension.choices or ())}, got {asked!r}")
+        return asked
+    if dimension.type == "bool":
+        if not isinstance(asked, bool):
+            raise BadInput(f"{path}: expected true or false, got {asked!r}")
+        return asked
+    if dimension.type == "text":
+        if not isinstance(asked, str):
+            raise BadInput(f"{path}: expected text, got {asked!r}")
+        return asked
+    return _time(path, asked)
+
+
+def _number(path: str, asked: Any, dimension: Dimension) -> int | float:
+    no_number = isinstance(asked, float) and math.isnan(asked)
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or no_number:
+        raise BadInput(f"{path}: expected a number, got {asked!r}")
+    low = -math.inf if dimension.low is None else dimension.low
+    high = math.inf if dimension.high is None else dimension.high
+    # Compared before it is converted: a whole number may be too large for a float.
+    within = low if asked < low else high if asked > high else asked
+    return round(within) if dimension.type == "int" else float(within)
+
+
+def _time(path: str, asked: Any) -> datetime | None:
+    if asked is None:
+        return None
+    try:
+        read = datetime.fromisoformat(asked) if isinstance(asked, str) else asked
+    except ValueError:
+        read = None
+    if not isinstance(read, datetime) or read.tzinfo is None:
+        raise BadInput(f"{path}: expected a time with its zone, such as 2024-05-08T10:00:00+02:00")
+    return read
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values of a dimension are the same; a whole float is the number it says."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def complaint(
+    path: str, asked: Any, known: Mapping[str, Dimension], overridable: Mapping[str, Dimension]
+) -> str | None:
+    """What is wrong with a value and where it stands, in words; None where nothing is."""
+    try:
+        dimension = dimension_at(path, known, overridable)
+        given = fitted(path, asked, dimension)
+    except BadInput as error:
+        return str(error)
+    if dimension.type in ("int", "float") and not is_same(asked, given):
+        whole = "a whole number " if dimension.type == "int" else ""
+        return f"{path}: expected {whole}from {dimension.low:g} to {dimension.high:g}, got {asked!r}"
+    return None
+
+
+def _listed(choices: tuple[Any, ...]) -> str:
+    return ", ".join("null" if one is None else str(one) for one in choices)

@@ -1,0 +1,106 @@
+"""What an embedder can do wrong: the turns are kept without vectors, and get them when it is back."""
+
+import pytest
+
+from memcycle.core.clock import World
+from memcycle.core.errors import EmbedderMismatch, EmbeddingFailed
+from memcycle.core.settings import Settings
+from memcycle.memory import Memory
+from memcycle.stores.bank import Bank
+from memcycle.stores.embedding_models import find_model
+from tests.fakes import FakeEmbeddings, TooManyRequests, too_short, with_nan, wrong_dimension
+from tests.hand_clock import HandClock
+
+FAULTS = {
+    "429": (TooManyRequests("1"), EmbeddingFailed, "429"),
+    "wrong dimension": (wrong_dimension, EmbeddingFailed, "shape"),
+    "NaN": (with_nan, EmbeddingFailed, "NaN"),
+    "partial batch": (too_short, EmbeddingFailed, "vectors for"),
+    "connection": (ConnectionError("no route to the embedder"), ConnectionError, "no route"),
+}
+LINE = "I have a cat called Miso."
+
+
+@pytest.fixture
+def clock():
+    return HandClock()
+
+
+@pytest.fixture
+def embeddings():
+    return FakeEmbeddings()
+
+
+@pytest.fixture
+def memory(tmp_path, embeddings, clock):
+    world = World(now=clock, sleep=lambda seconds: None)
+    with Memory.open(tmp_path / "home", user="ann", embeddings=embeddings, world=world) as opened:
+        opened.add("I live in Graz.")
+        yield opened
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_embedder_that_fails_costs_no_word(memory, embeddings, clock, fault):
+    step, error, words = FAULTS[fault]
+    embeddings.script = [step] * 99
+    with pytest.raises(error, match=words):
+        memory.add(LINE)
+    assert LINE in [entry.text for entry in memory.memories(granularity="raw")]
+    assert memory.bank.check()["without_vector"] == 1
+    with pytest.raises(error, match=words):
+        memory.ask("What is my cat called?")
+    embeddings.script.clear()
+    clock.pass_(3600)
+    assert memory.end_session().status == "committed"
+    assert memory.bank.check()["without_vector"] == 0
+    assert "Miso" in memory.ask("What is my cat called?").answer
+
+
+def test_a_429_is_waited_for_as_asked(tmp_path):
+    waited = []
+    embeddings = FakeEmbeddings(script=[None, TooManyRequests("7")])
+    world = World(sleep=waited.append)
+    with Memory.open(tmp_path / "home", user="ann", embeddings=embeddings, world=world) as memory:
+        memory.add(LINE)
+        assert waited == [7.0]
+        assert memory.bank.check()["without_vector"] == 0
+
+
+def test_another_model_under_the_same_name_costs_no_word(tmp_path):
+    home = tmp_path / "home"
+    with Memory.open(home, user="ann", embeddings=FakeEmbeddings()) as memory:
+        memory.add("I live in Graz.")
+        memory.end_session()
+    with Memory.open(home, user="ann", embeddings=FakeEmbeddings(dim=16)) as memory:
+        with pytest.raises(EmbeddingFailed, match=r"shape \(16,\), expected \(32,\).*doctor --reembed"):
+            memory.add(LINE)
+        assert LINE in [entry.text for entry in memory.memories(granularity="raw")]
+        with pytest.raises(EmbeddingFailed, match="expected"):
+            memory.ask("Where do I live?")
+        with pytest.raises(EmbeddingFailed, match="expected"):
+            memory.end_session()
+    with Bank.open(Settings(home=home), embeddings=FakeEmbeddings(dim=16), repair=True) as bank:
+        left = bank.mend().left
+        assert [one.name for one in left] == ["without_vector"]
+        assert "doctor --reembed" in left[0].remedy
+        bank.reembed()
+        assert bank.mend().left == []
+    with Memory.open(home, user="ann", embeddings=FakeEmbeddings(dim=16)) as memory:
+        assert "Graz" in memory.ask("Where do I live?").answer
+
+
+def test_another_process_that_was_first_costs_no_word(tmp_path):
+    home = tmp_path / "home"
+    with Memory.open(home, user="ann", embeddings=FakeEmbeddings(model="mine")) as memory:
+        memory.bank.ledger  # noqa: B018 - open, before any vector is recorded
+        with memory.bank.ledger.write() as conn:
+            conn.execute("INSERT INTO meta VALUES ('embedder', 'theirs'), ('dimension', '8')")
+        with pytest.raises(EmbedderMismatch, match=r"theirs.*doctor --reembed"):
+            memory.add(LINE)
+        assert [entry.text for entry in memory.memories()] == [LINE]
+
+
+def test_an_embedders_server_that_hangs_is_given_up(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    made = find_model("openai:any", None).load()
+    assert made.__self__.request_timeout == 60
