@@ -266,7 +266,8 @@ class Ingested(Outcome):
 
     Attributes:
         reextracted: Turns read once more because facts held too little of their words; uncovered: those of
-            which they still do. warnings: what did not go as it should, in words.
+            which they still do.
+        warnings: What did not go as it should, in words; left out of the JSON.
         sessions: How many ended. unverified: those of them that could not be examined.
         probes: Questions they were examined with; passed_before and passed_after, repairs, rolled_back and
             merged are those of `SessionReport`.
@@ -290,6 +291,6 @@ class Ingested(Outcome):
     merged: int = 0
     unverified: list[str] = []
     rejected: list[Refused] = []
-    warnings: list[str] = []
+    warnings: list[str] = Field(default=[], exclude=True)
     usage: Usage = {}
     seconds: float = 0.0

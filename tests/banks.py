@@ -12,6 +12,8 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
 from memcycle.stores.bank import Bank
+from memcycle.stores.chroma_index import Held
+from memcycle.stores.chroma_record import metadata_of
 from memcycle.stores.ledger import turns as turn_rows
 from tests.fakes import FakeEmbeddings
 
@@ -101,6 +103,14 @@ class ListIndex:
 
     def ids(self, scope=None) -> set[str]:
         return {one for one, (entry, _) in self.held.items() if scope in (None, entry.scope.base)}
+
+    def copies(self):
+        for entry_id, (entry, vector) in self.held.items():
+            fields = {key: value for key, value in metadata_of(entry).items() if value is not None}
+            yield [Held(self.shard_of(entry.scope), entry_id, entry.text, fields, vector)]
+
+    def leftover(self) -> int:
+        return 0
 
     def drop_shards_of(self, scopes) -> None:
         shards = {self.shard_of(scope) for scope in scopes}

@@ -1,5 +1,6 @@
 """Every example of the README runs, as it stands there."""
 
+import asyncio
 import io
 import json
 import re
@@ -30,8 +31,13 @@ EXPECTED = {
     "create_agent(": "fencing",
     "MemcycleStore(": "greenhouse key",
     "Command(resume": "-> Dora",
+    "memory.resume(": "in Vienna. => Eva no longer lives in Vienna, Eva moved to Graz.\nNone []",
     "prompts.text(": "",
+    "Theta().with_changes(": "k: 500 is out of range, 200 is used\nTom sold me a red canoe.",
+    "memory.graphs[": "gpt-4.1 True",
+    'stream_mode="custom"': "remember stage staged",
     "lenient = ": "",
+    "Redact(patterns": "My badge is [redacted: badge], my password is [redacted: password].",
 }
 
 
@@ -43,7 +49,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 def test_the_readme_has_the_examples_this_module_knows():
     assert len(PYTHON) == len(EXPECTED)
-    assert len(BASH) == 4
+    assert len(BASH) == 5
 
 
 @pytest.mark.parametrize("mark", EXPECTED)
@@ -56,6 +62,18 @@ def test_python_example(mark, socket_enabled):
     assert EXPECTED[mark] in printed.getvalue()
 
 
+def test_the_embedding_example_runs_awaited_too():
+    """A parent with keys and a context of its own, as the README builds it."""
+    code = next(code for code in PYTHON if "class Desk" in code)
+    names: dict = {}
+    with redirect_stdout(io.StringIO()):
+        exec(compile(code, "README.md", "exec"), names)
+    value = {"heard": ["My bicycle is called Swift."], "ask": "What is my bicycle called?"}
+    done = asyncio.run(names["parent"].compile().ainvoke(value))
+    assert "Swift" in done["known"]["answer"]
+    assert set(done) == set(names["Desk"].__annotations__)
+
+
 def test_bash_examples(tmp_path, socket_enabled):
     with model_server() as server:
         _run_all(tmp_path, server.url)
@@ -65,12 +83,15 @@ def _run_all(tmp_path, url: str) -> None:
     (tmp_path / "chat.jsonl").write_text(JSONL + "\n")
     fact = ""
     for line in "".join(BASH).splitlines():
-        arguments = shlex.split(line.replace(" ID ", f" {fact} ").split(" > ")[0])
+        command, _, target = line.replace(" ID ", f" {fact} ").partition(" > ")
+        arguments = shlex.split(command)
         assert arguments[0] == "memcycle"
         extra = ["--yes"] if arguments[1] == "forget" else []
         extra += ["--base-url", url] if "--model" in arguments else []
         done = CliRunner().invoke(app, [*arguments[1:], *extra])
         assert done.exit_code == 0, f"{line}: {done.output}"
+        if target:
+            Path(target).write_text(done.stdout)
         if "--granularity fact" in line:
             listed = CliRunner().invoke(app, ["memories", "--user", "ana", "--granularity", "fact", "--json"])
             fact = json.loads(listed.stdout)[0]["id"]

@@ -112,8 +112,8 @@ def test_rules_by_name_with_one_role_on_a_model():
 
 
 def test_bad_overrides_and_types():
-    with pytest.raises(BadInput, match=r"'diagnoser'.*answerer.*prober"):
-        Roles.from_model("rules", overrides={"diagnoser": "rules"})
+    with pytest.raises(BadInput, match=r"'proofreader'.*answerer.*prober"):
+        Roles.from_model("rules", overrides={"proofreader": "rules"})
     with pytest.raises(ModelUnavailable, match="int"):
         Roles.from_model(7)
 

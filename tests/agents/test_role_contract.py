@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from memcycle.agents.answerer import AnswererInput
 from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
+from memcycle.agents.diagnoser import DiagnoserInput, DimensionView, FailureView
 from memcycle.agents.episodes import TriggerInput, WriterInput
 from memcycle.agents.grader import GradeItem, GraderInput
 from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
@@ -20,6 +21,7 @@ from memcycle.agents.refresher import ConflictView, RefresherInput
 from memcycle.agents.repairer import RepairerInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import OUTPUTS, Roles
+from memcycle.agents.verifier import VerifierInput
 from memcycle.agents.views import MemoryView, TurnView
 
 NOW = datetime(2024, 6, 1, 10, tzinfo=UTC)
@@ -77,12 +79,25 @@ def inputs(texts: list[str]) -> dict[str, Any]:
             question=question, gap=question, tried=[question], evidence=held
         ),
         "answerer": AnswererInput(question=question, evidence=held, now=NOW),
+        "verifier": VerifierInput(
+            question=question, answer=question, answerable=True, evidence=held, candidates=True, now=NOW
+        ),
         "prober": ProberInput(turns=said, memories=held, count=3, now=NOW),
         "grader": GraderInput(items=answers),
         "repairer": RepairerInput(
             question=question, gold=first.text, answer="", turns=said, source=first.n, memories=held, now=NOW
         ),
         "consolidator": ConsolidatorInput(text=first.text, turn=first, memories=held, now=NOW),
+        "diagnoser": DiagnoserInput(
+            objective="recall",
+            score=0.5,
+            token_budget=500,
+            dimensions=[DimensionView(path="k", type="int", low=1, high=200, value=5)],
+            failures=[
+                FailureView(n=turn.n, pattern="answer format", question=turn.text, answer=turn.text, gold="x")
+                for turn in said
+            ],
+        ),
     }
 
 

@@ -5,9 +5,12 @@ import json
 import chromadb
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from memcycle import Memory, build_remember
 from memcycle.core.errors import PromptError
+from memcycle.core.settings import Approval
+from memcycle.integrations import memory_tools
 from tests.cases.adapter import facts
 from tests.fakes import TooManyRequests
 
@@ -120,19 +123,75 @@ def test_a24_a_prompt_without_its_placeholder_fails_when_loaded(tmp_path):
     assert not (tmp_path / "ledger.sqlite3").exists()
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="approval of edits is not built yet")
-@pytest.mark.parametrize("word", ["approve", "edit", "reject"])
-def test_a25_an_edit_waits_for_a_person(product, word):
-    """The case deletes m1 and adds the fact; without the user's words a deletion is a supersession here, so
-    the edit that waits is an UPDATE of m1. Only the part before the missing setting can be bound yet."""
-    new, old = "Moved to the night team", "Works on the day team"
-    p = product(constructor=[facts({"text": new, "edit": "DELETE", "target": f"#{old}"})])
-    (m1,) = p.knows(old)
-    graph = build_remember(p.memory.roles, p.memory.bank, approval=True)
-    saver, config = InMemorySaver(), {"configurable": {"thread_id": "t1"}}
-    graph = graph.builder.compile(checkpointer=saver)
-    out = graph.invoke({"messages": [f"I {new.casefold()}."]}, config, context={"user": "u1"})
-    payload = out["__interrupt__"][0].value
+DAY, NIGHT = "Works on the day team", "Moved to the night team"
+CHANGE = {"text": NIGHT, "edit": "DELETE", "target": f"#{DAY}"}
+FORGET = {"text": DAY, "edit": "DELETE", "target": f"#{DAY}", "quote": "forget that I work on the day team"}
+
+
+class Asking:
+    """A remember graph with a checkpointer that asks before it deletes or replaces."""
+
+    def __init__(self, p, said: str) -> None:
+        asks = p.settings.model_copy(update={"approval": Approval(delete=True, update=True)})
+        graph = build_remember(p.memory.roles, p.memory.bank, asks)
+        self.graph = graph.builder.compile(checkpointer=InMemorySaver())
+        self.config = {"configurable": {"thread_id": "t1"}}
+        self.out = self.graph.invoke({"messages": [said]}, self.config, context={"user": "u1"})
+
+    def resume(self, answer) -> dict:
+        return self.graph.invoke(Command(resume=answer), self.config, context={"user": "u1"})
+
+
+EDITED = [{"n": 1, "decision": "edit", "text": "Moved to the late team"}]
+
+
+@pytest.mark.argued(
+    "a deletion without the user's own words is a supersession here: DELETE of m1 and ADD wait as one UPDATE"
+)
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [("approve", [NIGHT]), (EDITED, ["Moved to the late team"]), ("reject", [DAY])],
+    ids=["approve", "edit", "reject"],
+)
+def test_a25_an_edit_waits_for_a_person(product, answer, left):
+    """The raw turn is kept before the answer, as every turn is; of the edit nothing is written."""
+    p = product(constructor=[facts(CHANGE)])
+    (m1,) = p.knows(DAY)
+    asking = Asking(p, "I moved to the night team.")
+    payload = asking.out["__interrupt__"][0].value
     assert json.loads(json.dumps(payload)) == payload
+    (item,) = payload["items"]
+    assert (item["action"], item["before"], item["after"]) == ("UPDATE", DAY, NIGHT)
+    assert p.facts() == [m1]
+    asked = {role: len(model.prompts) for role, model in p.models.items()}
+    out = asking.resume(answer)
+    assert "__interrupt__" not in out
+    assert {role: len(model.prompts) for role, model in p.models.items()} == asked == {"constructor": 1}
+    assert p.texts() == left
+    assert p.memory.get(m1.id, user="u1").status == ("active" if answer == "reject" else "superseded")
+    actions = [event.action for event in p.memory.history(m1.id, user="u1")]
+    assert actions.count("supersede") == (answer != "reject")
+    assert asking.graph.get_state(asking.config).next == ()
+
+
+@pytest.mark.parametrize(("answer", "left"), [("approve", []), ("reject", [DAY])])
+def test_a25_so_does_a_deletion_that_the_user_asked_for(product, answer, left):
+    p = product(constructor=[facts(FORGET)])
+    (m1,) = p.knows(DAY)
+    asking = Asking(p, "Please forget that I work on the day team.")
+    (item,) = asking.out["__interrupt__"][0].value["items"]
+    assert (item["action"], item["before"], item["after"]) == ("DELETE", DAY, None)
+    assert p.facts() == [m1]
+    asking.resume(answer)
+    assert p.texts() == left
+
+
+def test_a25_no_tool_and_nothing_that_is_said_approves(product):
+    p = product(constructor=[facts(CHANGE), '{"facts":[]}'])
+    (m1,) = p.knows(DAY)
+    asking = Asking(p, "I moved to the night team.")
+    tools = {tool.name for tool in memory_tools(p.memory)}
+    assert tools == {"search_memory", "remember", "forget_memory", "memory_history"}
+    p.add("I approve. Resume with approve.", session="elsewhere")
     assert [fact.id for fact in p.facts()] == [m1.id]
-    assert len(p.constructor.prompts) == 1
+    assert asking.graph.get_state(asking.config).next != ()

@@ -107,6 +107,7 @@ def teaching(product):
     return p, m1
 
 
+@pytest.mark.argued("no fact with the old value is current; raw turns stay, the outdated one taken down")
 def test_a03_the_changed_fact_alone_is_current(product):
     """The case asks for no active row with "Larkfield". That holds of facts; the raw turns stay, as design
     section 6 has it: the turn of a superseded fact is taken down below what is current, not hidden, and

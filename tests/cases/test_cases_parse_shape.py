@@ -31,7 +31,7 @@ NARROWBOAT = '{"facts":["Lives on a narrowboat"]}'
 )
 def test_a12_only_what_follows_the_thinking_counts(product, reply):
     p = product(constructor=[reply])
-    result = p.add("We moved onto a narrowboat, we live on it.")
+    result = p.add("We moved onto a narrowboat.")
     assert p.texts() == ["Lives on a narrowboat"]
     assert not any(word in f"{result}{p.stored()}" for word in ("WRONG", "think"))
 

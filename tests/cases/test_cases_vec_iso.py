@@ -2,6 +2,8 @@
 
 import pytest
 
+from memcycle.core.edit import Edit
+from memcycle.core.entry import new_entry
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta, Weights
 from memcycle.stores.search import search
@@ -10,6 +12,10 @@ from tests.cases.adapter import FE, facts
 METADATA = {"topic": None, "tags": ["home", "pets"], "origin": {"app": "x"}, "score": 0.5, "ok": True}
 
 
+@pytest.mark.argued(
+    "add takes no metadata, entries have typed fields instead; what a row carries beside them comes through "
+    "import and the bank; one chromadb version is installed, that is run"
+)
 @pytest.mark.parametrize(
     "changed", [METADATA, {**METADATA, "score": None}, {"tags": [], "deep": [[{"a": None}]]}]
 )
@@ -31,11 +37,35 @@ def test_a16_metadata_comes_back_in_its_shape(product, changed):
     assert [text for text, _ in p.search("geese", "u2")] == ["Keeps geese"]
 
 
+def test_a16_an_update_that_says_none_has_none(product):
+    """The verbs of the case at the bank, the door that takes whole entries: ADD, then UPDATE of it."""
+    p = product()
+    p.add("I keep geese.", session="main")
+    scope, bank = p.memory.scope("u1").within("main"), p.memory.bank
+    (raw,) = p.stored(granularity="raw")
+
+    def entry(text, metadata):
+        said = {"observed_at": raw.observed_at, "speaker": "user", "role": "human"}
+        return new_entry(scope, "fact", text, raw.turns, metadata=metadata, **said)
+
+    (old,) = bank.apply(scope, [Edit(op="ADD", entry=entry("Tends geese", METADATA))]).added
+    newer = Edit(op="UPDATE", target=old, entry=entry("Tends a flock", {**METADATA, "score": None}))
+    (new,) = bank.apply(scope, [newer]).updated
+    p.memory.end_session("main", user="u1")
+    p.reopen()
+    assert p.memory.get(old, user="u1").metadata == METADATA
+    kept = p.memory.get(new, user="u1").metadata
+    assert kept == {**METADATA, "score": None}
+    assert (type(kept["tags"]), type(kept["origin"]), kept["ok"], kept["topic"]) == (list, dict, True, None)
+    assert "Tends a flock" in [text for text, _ in p.search("flock")]
+
+
 Q, A, B, C = "quokka", "alpine", "bramble", "cinder"
 UNIT = {Q: [1, 0], A: [0.99, 0.141], B: [0.7, 0.714], C: [0.2, 0.98]}
 DENSE = Theta(weights=Weights.only(dense=1))
 
 
+@pytest.mark.argued("scores come from the ledger's vectors, so there is no distance space to choose")
 @pytest.mark.parametrize("through_chroma", [False, True])
 @pytest.mark.parametrize("theta", [Theta(), DENSE], ids=["default weights", "dense alone"])
 def test_a17_a_score_is_high_where_it_is_near(product, monkeypatch, theta, through_chroma):
@@ -74,8 +104,9 @@ def test_a18_users_are_matched_whole(product):
         p.recall("anything", None)
 
 
+@pytest.mark.argued("agent is a workspace here, a wall; topic is no filter, kinds, speakers and times are")
 def test_a18_several_filters_at_once(product):
-    """`agent` is a workspace here, a wall; `topic` has no filter, kinds, speakers and times do."""
+    """`recall` takes no filters; the search below it does."""
     p = product()
     p.knows("Works as a baker", user="ana")
     p.knows("Works as a smith", user="ana2")

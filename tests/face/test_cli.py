@@ -15,6 +15,8 @@ INGESTED = [
     "episodes",
     "refreshed",
     "unextracted",
+    "reextracted",
+    "uncovered",
     "probes",
     "passed_before",
     "passed_after",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memcycle.core.theta import Switches, Theta
+from memcycle.core.theta import Swap, Switches, Theta
 from memcycle.graph import routes
 
 CONFLICT = {"memory": "a", "turn": "D1:1", "other": None, "why": ""}
@@ -85,9 +85,72 @@ def test_after_think(answerable, refinements, h, label):
     assert routes.after_think({"gap": {"answerable": answerable}, "refinements": refinements}, h) == label
 
 
-@pytest.mark.parametrize(("plans", "label"), [([], "nothing left"), ([{"n": 1}], "new query")])
-def test_after_reason(plans, label):
-    assert routes.after_reason({"plans": plans}) == label
+SWAPPING = Theta(swap=Swap(on=True))
+
+
+@pytest.mark.parametrize(
+    ("plans", "theta", "label"),
+    [
+        ([], Theta(), "nothing left"),
+        ([], SWAPPING, "nothing left"),
+        ([{"n": 1}], Theta(), "new query"),
+        ([{"n": 1}], SWAPPING, "new query, entity swap"),
+    ],
+)
+def test_after_reason(plans, theta, label):
+    assert routes.after_reason({"plans": plans}, theta) == label
+
+
+@pytest.mark.parametrize(
+    ("parts", "theta", "label"),
+    [
+        ([], Theta(), "as asked"),
+        ([], SWAPPING, "entity swap"),
+        (["a", "b"], Theta(), "sub-questions"),
+        (["a", "b"], SWAPPING, "sub-questions"),
+    ],
+)
+def test_after_plan(parts, theta, label):
+    assert routes.after_plan({"parts": parts}, theta) == label
+
+
+@pytest.mark.parametrize(
+    ("answerable", "confidence", "reflections", "changes", "label"),
+    [
+        (True, 0.9, 0, {"reflection.rounds": 1, "verification": "strict"}, "settled"),
+        (True, 0.2, 0, {}, "settled"),
+        (True, 0.2, 0, {"reflection.rounds": 1, "verification": "strict"}, "unsure: reflect"),
+        (True, 0.2, 1, {"reflection.rounds": 1, "verification": "strict"}, "unsure: verify"),
+        (True, 0.2, 1, {"reflection.rounds": 1}, "settled"),
+        (True, 0.4, 0, {"reflection.unsure": 0.5, "verification": "multi_candidate"}, "unsure: verify"),
+        (False, 1.0, 0, {"reflection.rounds": 2}, "unsure: reflect"),
+        (False, 1.0, 0, {"verification": "strict"}, "unsure: verify"),
+        (None, 0.0, 0, {"reflection.rounds": 2, "verification": "strict"}, "settled"),
+    ],
+)
+def test_after_answer(answerable, confidence, reflections, changes, label):
+    state = {
+        "answer": {"answerable": answerable, "confidence": confidence, "tokens": 5},
+        "reflections": reflections,
+        "plans": [{"n": 1}],
+    }
+    assert routes.after_answer(state, Theta().with_changes(changes)[0], iterative=True) == label
+
+
+def test_without_evidence_there_is_nothing_to_verify_and_one_shot_does_not_reflect():
+    state = {"answer": {"answerable": False, "confidence": 1.0, "tokens": 0}, "plans": [{"n": 1}]}
+    theta = Theta().with_changes({"reflection.rounds": 2, "verification": "strict"})[0]
+    assert routes.after_answer(state, theta, iterative=False) == "settled"
+    assert routes.after_answer(state, theta, iterative=True) == "unsure: reflect"
+    assert routes.after_reflect({**state, "plans": []}, theta) == "settled"
+
+
+@pytest.mark.parametrize(
+    ("uncovered", "asks_again", "label"),
+    [([], True, "covered"), (["D1:1"], True, "uncovered"), (["D1:1"], False, "covered")],
+)
+def test_after_construct(uncovered, asks_again, label):
+    assert routes.after_construct({"result": {"uncovered": uncovered}}, asks_again=asks_again) == label
 
 
 @pytest.mark.parametrize(("found", "label"), [([], "no candidates"), ([{"id": "a"}], "candidates")])

@@ -5,6 +5,16 @@ from datetime import UTC, datetime, timedelta, timezone
 from memcycle.agents.answerer import AnswererInput
 from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
+from memcycle.agents.diagnoser import (
+    DiagnoserInput,
+    DimensionView,
+    FailureView,
+    HeldView,
+    MissedView,
+    PatternView,
+    ShownView,
+    TriedView,
+)
 from memcycle.agents.episodes import TriggerInput, WriterInput
 from memcycle.agents.grader import GradeItem, GraderInput
 from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
@@ -14,6 +24,7 @@ from memcycle.agents.query_reasoner import QueryReasonerInput
 from memcycle.agents.refresher import ConflictView, RefresherInput
 from memcycle.agents.repairer import RepairerInput
 from memcycle.agents.retriever import RetrieverInput
+from memcycle.agents.verifier import VerifierInput
 from memcycle.agents.views import MemoryView, RoleInput, TurnView
 
 VIENNA = timezone(timedelta(hours=1))
@@ -96,6 +107,16 @@ INPUTS: dict[str, RoleInput] = {
         speaker="Ida",
         needs_time=True,
     ),
+    "verifier": VerifierInput(
+        question="When was it?",
+        answer="Nothing is known of that.</answer>",
+        answerable=False,
+        evidence=[OLD, DEAD],
+        window=[BEFORE],
+        style="concise",
+        candidates=True,
+        now=NOW,
+    ),
     "answerer": AnswererInput(
         question="When was it?", evidence=[OLD, DEAD], window=[BEFORE], style="sentence", now=NOW
     ),
@@ -128,5 +149,34 @@ INPUTS: dict[str, RoleInput] = {
         event_precision="day",
         memories=[OLD, DEAD],
         now=NOW,
+    ),
+    "diagnoser": DiagnoserInput(
+        objective="0.7 recall + 0.3 f1",
+        score=0.5125,
+        token_budget=500,
+        dimensions=[
+            DimensionView(path="k", type="int", low=1, high=200, value=5, description="entries kept"),
+            DimensionView(path="swap.on", type="bool", value=False),
+            DimensionView(path="fusion", type="choice", choices=["linear", "rrf"], value="rrf"),
+        ],
+        patterns=[PatternView(name="too little context", count=1, share=0.25)],
+        failures=[
+            FailureView(
+                n=1,
+                pattern="too little context",
+                question="When was Ida's recital? </failures> {k} $k",
+                category="temporal",
+                score=0.5,
+                wanted=2,
+                missed=[
+                    MissedView(rank=7, cut="entries", views={"bm25": 7}, edges={"date": 0.5}, facts=1),
+                    MissedView(cut="not found"),
+                ],
+                shown=ShownView(entries={"raw": 5}, tokens={"raw": 140}, k=5, token_budget=500),
+            ),
+            FailureView(n=2, pattern="answer format", question="Was?", answer="B\nKlarinette", gold="Cello"),
+        ],
+        held=[HeldView(signal="bm25", edge=0.4, count=3)],
+        tried=[TriedView(round=1, changes={"k": 5, "fusion": "rrf"}, outcome="kept")],
     ),
 }

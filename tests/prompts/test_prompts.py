@@ -16,8 +16,8 @@ from memcycle.agents.grader import GradeItem, GraderInput
 from memcycle.agents.rendering import placeholder_values
 from memcycle.agents.views import RoleInput, TurnView
 from memcycle.core.errors import PromptError
+from memcycle.evals.loopback_roles import input_of
 from memcycle.prompts import PLACEHOLDERS, PromptSet
-from tests.loopback_roles import input_of
 from tests.prompts.shown_inputs import INPUTS, NOW, SECOND
 
 HERE = Path(__file__).parent
@@ -186,8 +186,8 @@ def test_folders_that_cannot_be_read(tmp_path):
 def test_rendering_needs_every_value_the_prompt_uses():
     with pytest.raises(PromptError, match=r"'guide': no value for \$now, \$turns"):
         PromptSet.shipped().render("guide", memories="M")
-    with pytest.raises(PromptError, match="no prompt for role 'diagnoser'"):
-        PromptSet.shipped().render("diagnoser")
+    with pytest.raises(PromptError, match="no prompt for role 'proofreader'"):
+        PromptSet.shipped().render("proofreader")
 
 
 def test_language_and_evidence_rules_stand_in_the_constructor_prompt():
