@@ -20,8 +20,8 @@ from memcycle.agents.rules.weight_steps import WEIGHTS, Step, steps
 
 MOST = 12
 """Changes a round at most."""
-HEARD = 0.05
-"""Share of the failures from which a pattern asks for something."""
+HEARD, FEWEST = 0.05, 3
+"""Share and number of failures from which a pattern asks for something."""
 NEAR, SEEN = 10, 0.2
 """A view without weight found a turn that is among its first so many; it counts where so large a share is."""
 FIRST_STEP = 0.5
@@ -52,7 +52,9 @@ def diagnoser(value: DiagnoserInput) -> DiagnoserOutput:
     for change in _weights(seen):
         found.setdefault(change.path, change)
     wanted = [change for change in found.values() if seen.is_news(change)]
-    return DiagnoserOutput(changes=wanted[:MOST], missing_coverage=_missing(seen))
+    # Of a bundle that did harm the surest part may help.
+    kept = min(MOST, max(1, ceil(len(wanted) * 0.5**seen.taken_back)))
+    return DiagnoserOutput(changes=wanted[:kept], missing_coverage=_missing(seen))
 
 
 class _Shares(NamedTuple):
@@ -64,19 +66,26 @@ class _Shares(NamedTuple):
 
 
 class _Seen:
-    """The input, made ready: values by path, failures by pattern that are frequent enough to be heard."""
+    """The input, made ready: values by path, failures by pattern that are frequent enough to be heard.
+
+    Attributes:
+        taken_back: Rounds in a row that were taken back, the last included. size: length of the steps of
+            weights, halved by each of them.
+    """
 
     def __init__(self, value: DiagnoserInput) -> None:
         self.value = value
         self.now = {one.path: one.value for one in value.dimensions}
-        least = HEARD * len(value.failures)
+        least = max(FEWEST, HEARD * len(value.failures))
         by_pattern: dict[Pattern, list[FailureView]] = {}
         for failure in value.failures:
             by_pattern.setdefault(failure.pattern, []).append(failure)
         self.failures = {name: own for name, own in by_pattern.items() if len(own) >= least}
         self.missed = [one for failure in value.failures for one in failure.missed]
-        # Each change that did harm halves the steps: smaller ones may do none.
-        self.size = FIRST_STEP * 0.5 ** sum(TAKEN_BACK in one.outcome for one in value.tried)
+        outcomes = [one.outcome for one in reversed(value.tried)]
+        kept = next((at for at, one in enumerate(outcomes) if one != TAKEN_BACK), len(outcomes))
+        self.taken_back = kept
+        self.size = FIRST_STEP * 0.5**kept
 
     def number(self, path: str, otherwise: float = 0.0) -> float:
         found = self.now.get(path, otherwise)
@@ -95,7 +104,7 @@ class _Seen:
 
     def is_news(self, change: Change) -> bool:
         """Whether it changes something, and was not taken back before."""
-        harmful = (one.changes for one in self.value.tried if TAKEN_BACK in one.outcome)
+        harmful = (one.changes for one in self.value.tried if one.outcome == TAKEN_BACK)
         known = self.now.get(change.path)
         return change.value != known and not any(
             change.path in changes and changes[change.path] == change.value for changes in harmful

@@ -81,7 +81,7 @@ class _Edge(NamedTuple):
 
 
 def _edge(edges: Sequence[float], rests: float, weight: float) -> _Edge | None:
-    """What the differences of missed turns ask for, `rests` being that of the shown ones; None for nothing."""
+    """What differences of missed turns ask for, `rests` being that of the shown ones; None for nothing."""
     mean, error = fmean(edges), pstdev(edges) / sqrt(len(edges))
     sure = abs(mean) / error if error else SURE
     against = rests < -LEAST if mean > 0 else rests > LEAST or weight == 0

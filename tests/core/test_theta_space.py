@@ -131,7 +131,7 @@ def test_what_is_no_change_is_refused_by_name_all_of_it(changes, named):
 
 
 def test_an_unknown_dimension_has_no_value():
-    with pytest.raises(BadInput, match="did you mean weights.bm25"):
+    with pytest.raises(BadInput, match=r"did you mean weights\.bm25"):
         Theta().get("weights.bm")
     assert Theta().get("overrides.temporal.k") is None
 

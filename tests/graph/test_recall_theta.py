@@ -12,7 +12,6 @@ from memcycle.agents.retriever import Intent, Plan, RetrieverOutput
 from memcycle.agents.verifier import VerifierOutput
 from memcycle.core.errors import RoleFailed
 from memcycle.core.theta import Theta, Weights
-from tests.graph.conftest import ANA
 from tests.scripted import Always, Scripted
 
 
@@ -215,7 +214,7 @@ def test_what_a_run_asks_out_of_range_is_clamped_and_said(told, searched):
 
 
 def test_an_unknown_dimension_is_refused_by_name(told):
-    with pytest.raises(ValidationError, match="did you mean weights.bm25"):
+    with pytest.raises(ValidationError, match=r"did you mean weights\.bm25"):
         ask(told, theta={"weights.bm26": 1})
 
 
