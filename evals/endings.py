@@ -40,8 +40,7 @@ from memcycle.core.turn import turn_id
 from memcycle.evals.dataset import Sample, sample_named
 from memcycle.evals.datasets.locomo import TUNING, load_locomo
 from memcycle.evals.rules_model import RulesModel, roles_on
-from memcycle.evals.speed import COUNTS, Step, timed
-from memcycle.ingest import CHUNK_TURNS
+from memcycle.evals.speed import CHUNK_TURNS, COUNTS, Step, timed
 from memcycle.memory import Memory
 
 USER = "one-user"

@@ -9,12 +9,12 @@ import shutil
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from memcycle.core.errors import BadInput
-from memcycle.evals.plan import Plan, first_difference, versions
+from memcycle.evals.plan import first_difference, versions
 from memcycle.evals.record import Record, StoredConversation
 
 M = TypeVar("M", bound=BaseModel)
@@ -54,6 +54,13 @@ class Lines(Generic[M]):
             file.write(record.model_dump_json().encode() + b"\n")
 
 
+class Planned(Protocol):
+    """What a folder is of: all that its figures depend on."""
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+
+
 class RunFolder:
     """A run's folder.
 
@@ -89,7 +96,7 @@ class RunFolder:
         """Where a conversation is stored. Its id is what the data say, so it never becomes a path."""
         return self.path / "homes" / blake2b(conversation.encode(), digest_size=8).hexdigest()
 
-    def start(self, plan: Plan, command: str, *, resume: bool) -> None:
+    def start(self, plan: Planned, command: str, *, resume: bool) -> None:
         """Makes the folder, or goes on with the run that is in it.
 
         Raises:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from math import log10
+from typing import Protocol
 
 Point = tuple[float, float]
-"""Tokens, above 0, and a share from 0 to 1."""
+"""A place on the horizontal axis (tokens, above 0, or a round) and a share from 0 to 1."""
 
 WIDTH, HEIGHT = 860, 480
 LEFT, RIGHT, TOP, BOTTOM = 64, 220, 48, 56
@@ -29,10 +30,47 @@ class Series:
     points: tuple[Point, ...]
 
 
-def line_plot(series: Sequence[Series], *, title: str, x_label: str, y_label: str) -> str:
-    """An SVG document: shares over tokens, the first series drawn boldly, tokens on a logarithmic axis."""
+class Axis(Protocol):
+    """A horizontal axis."""
+
+    def place(self, value: float) -> float:
+        """Where a value stands, in pixels."""
+
+    def ticks(self) -> list[float]:
+        """Values to be marked."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """An even axis of rounds, from 0 to the last, 1 or more."""
+
+    last: float
+
+    def place(self, value: float) -> float:
+        """Where a round stands, in pixels."""
+        return LEFT + (0.03 + 0.94 * value / self.last) * (WIDTH - LEFT - RIGHT)
+
+    def ticks(self) -> list[float]:
+        """Every round."""
+        return [float(number) for number in range(int(self.last) + 1)]
+
+
+def line_plot(
+    series: Sequence[Series],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    axis: Axis | None = None,
+    unit: str = "tokens",
+) -> str:
+    """An SVG document: shares over tokens, the first series drawn boldly.
+
+    Args:
+        axis: By default a logarithmic one of tokens. unit: what it counts, in words.
+    """
     drawn = [one for one in series if one.points]
-    axis = _Axis.over([x for one in drawn for x, _ in one.points])
+    axis = axis or _Axis.over([x for one in drawn for x, _ in one.points])
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
         f'height="{HEIGHT}" role="img" aria-labelledby="title description" '
@@ -45,7 +83,7 @@ def line_plot(series: Sequence[Series], *, title: str, x_label: str, y_label: st
     ]
     # The bold one last, so that it lies on top.
     for at in reversed(range(len(drawn))):
-        parts.extend(_line(drawn[at], axis, at))
+        parts.extend(_line(drawn[at], axis, at, unit))
     for at, one in enumerate(drawn):
         parts.extend(_legend(one, at))
     return "\n".join([*parts, "</svg>", ""])
@@ -77,7 +115,7 @@ def _height(share: float) -> float:
     return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
 
-def _grid(axis: _Axis, x_label: str, y_label: str) -> list[str]:
+def _grid(axis: Axis, x_label: str, y_label: str) -> list[str]:
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     parts = []
     for share in _TICKS:
@@ -97,13 +135,14 @@ def _grid(axis: _Axis, x_label: str, y_label: str) -> list[str]:
     ]
 
 
-def _line(series: Series, axis: _Axis, at: int) -> list[str]:
+def _line(series: Series, axis: Axis, at: int, unit: str) -> list[str]:
     places = [(axis.place(x), _height(y)) for x, y in series.points]
     route = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     line = f'<polyline points="{route}" fill="none" {_stroke(at)}/>'
     marks = [
-        f"<g><title>{escape(series.name)}: {share:.3f} at {tokens:,.0f} tokens</title>{_mark(x, y, at)}</g>"
-        for (x, y), (tokens, share) in zip(places, series.points, strict=True)
+        f"<g><title>{escape(series.name)}: {share:.3f} at {_counted(value, unit)}</title>"
+        f"{_mark(x, y, at)}</g>"
+        for (x, y), (value, share) in zip(places, series.points, strict=True)
     ]
     return [line, *marks] if len(places) > 1 else marks
 
@@ -146,10 +185,14 @@ def _text(
     )
 
 
+def _counted(value: float, unit: str) -> str:
+    return f"round {value:.0f}" if unit == "round" else f"{value:,.0f} {unit}"
+
+
 def _told(series: Sequence[Series]) -> str:
     """The plot in words."""
     lines = (
-        f"{one.name}: " + ", ".join(f"{share:.3f} at {tokens:,.0f}" for tokens, share in one.points)
+        f"{one.name}: " + ", ".join(f"{share:.3f} at {value:,.0f}" for value, share in one.points)
         for one in series
     )
     return ". ".join(lines)

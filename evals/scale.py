@@ -2,7 +2,7 @@
 
 The home is made up (see `memcycle.evals.synthetic`) and temporary. Most users have about as many entries as
 each other; the largest has a twentieth of all, at most 5,000. Their entries go in by `Bank.import_` within
-`Bank.bulk`, as exported records.
+`Bank.bulk`, as exported records read from a file.
 
 Searches are those of `Bank.search` as it ships, the embedding of the query included: no question is asked
 twice, so none is in the embedder's cache. Those of a group (the smallest users, those around the median, the
@@ -10,10 +10,12 @@ largest one) are asked in random order; each user's first one also reads the use
 largest user's first search, and a search after a write, are told apart as well.
 """
 
+import json
 import multiprocessing
 import random
 import resource
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -64,8 +66,9 @@ class Scale:
     Attributes:
         insert_s: Seconds until all is stored and found by searches. index_s: further ones until the vector
             index, which only scopes of more than 10,000 entries are searched by, has all as well.
+        insert_cpu_s: Processor time of both, the helper's that fills the index included.
         search: By group. after_write_ms: the largest user's search after a turn was written, the median.
-        rss_mb: Memory of the process at most. disk_mb: the home, closed.
+        rss_mb: Memory of the process at most, and of the helper at most. disk_mb: the home, closed.
         open_s: A new process opens the home and searches it once; Python's own start is left out.
     """
 
@@ -74,6 +77,7 @@ class Scale:
     embedder: str
     insert_s: float
     index_s: float
+    insert_cpu_s: float
     search: dict[Group, Times]
     after_write_ms: float
     rss_mb: float
@@ -89,6 +93,7 @@ class Scale:
             "embedder": self.embedder,
             "insert_per_s": self.entries / self.insert_s,
             "insert_and_index_per_s": self.entries / (self.insert_s + self.index_s),
+            "insert_and_index_cpu_ms": 1000 * self.insert_cpu_s / self.entries,
             "search_ms": {"p50": middle.p50, "p95": middle.p95, "largest_p50": largest.p50}
             | {group: times._asdict() for group, times in self.search.items()}
             | {"largest_after_write": self.after_write_ms},
@@ -125,7 +130,7 @@ def measure(settings: Settings, entries: int, users: int, seed: int, tell: Tell)
     owned = {f"user-{n:06d}": size for n, size in enumerate(sizes(entries, users, chance), 1)}
     asker = Author(f"{seed} asks")
     with Bank.open(settings) as bank:
-        insert_s, index_s = _filled(bank, owned, seed, tell)
+        insert_s, index_s, insert_cpu_s = _filled(bank, owned, seed, tell)
         groups = _groups(list(owned))
         search = {}
         for done, (group, chosen) in enumerate(groups.items()):
@@ -139,7 +144,9 @@ def measure(settings: Settings, entries: int, users: int, seed: int, tell: Tell)
     middle = groups["median"][0]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         open_s = process.submit(open_seconds, settings, middle, asker.question()).result()
-    return Scale(entries, users, embedder, insert_s, index_s, search, after_write, rss, disk, open_s)
+    return Scale(
+        entries, users, embedder, insert_s, index_s, insert_cpu_s, search, after_write, rss, disk, open_s
+    )
 
 
 def open_seconds(settings: Settings, user: str, question: str) -> float:
@@ -150,20 +157,31 @@ def open_seconds(settings: Settings, user: str, question: str) -> float:
         return perf_counter() - started
 
 
-def _filled(bank: Bank, owned: dict[str, int], seed: int, tell: Tell) -> tuple[float, float]:
-    """Seconds of storing, and of bringing the index up to date."""
-    done, total, seconds = 0, sum(owned.values()), 0.0
-    with bank.bulk():
+def _filled(bank: Bank, owned: dict[str, int], seed: int, tell: Tell) -> tuple[float, float, float]:
+    """Seconds of storing, of bringing the index up to date after it, and of processor time for both.
+
+    What is stored is made up before: that would give the index time which is not counted.
+    """
+    done, total = 0, sum(owned.values())
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as exported:
         for user, size in owned.items():
-            tell("insert", done, total)
-            records = list(Author(f"{seed} {user}").memory(user, size))
-            started = perf_counter()
-            bank.import_(Scope(user=user), records)
-            seconds += perf_counter() - started
-            done += size
-        tell("index", 0, 1)
-        started = perf_counter()
-    return seconds, perf_counter() - started
+            exported.write(json.dumps(list(Author(f"{seed} {user}").memory(user, size))) + "\n")
+        exported.seek(0)
+        cpu, started = _cpu_seconds(), perf_counter()
+        with bank.bulk():
+            for (user, size), line in zip(owned.items(), exported, strict=True):
+                tell("insert", done, total)
+                bank.import_(Scope(user=user), json.loads(line))
+                done += size
+            stored = perf_counter()
+            tell("index", 0, 1)
+        return stored - started, perf_counter() - stored, _cpu_seconds() - cpu
+
+
+def _cpu_seconds() -> float:
+    """Processor time of this process and of those that it started and that ended."""
+    own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in own)
 
 
 def _groups(users: Sequence[str]) -> dict[Group, Sequence[str]]:
@@ -212,7 +230,7 @@ def _search(bank: Bank, user: str, question: str) -> float:
 
 
 def _rss_mb() -> float:
-    """Memory of this process at most."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """Memory of this process at most, and of the largest that it started at most."""
+    peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     # Bytes on macOS, KiB elsewhere.
     return peak / MB if sys.platform == "darwin" else peak * 1024 / MB

@@ -37,10 +37,11 @@ from memcycle.core.usage import Usage, add_usage
 from memcycle.evals.dataset import Sample, sample_named
 from memcycle.evals.datasets.locomo import load_locomo
 from memcycle.evals.rules_model import RulesModel, roles_on
-from memcycle.ingest import CHUNK_TURNS
 from memcycle.memory import Memory
 from memcycle.results import Added, Answer, Ended
 
+CHUNK_TURNS = 20
+"""Turns remembered in one go: the window at which an episode saturates."""
 Unit = Literal["chunk", "session's end", "question"]
 UNITS: tuple[Unit, ...] = ("chunk", "session's end", "question")
 COUNTS: tuple[Literal["calls", "input_tokens", "output_tokens"], ...] = (

@@ -45,7 +45,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, tell: Tell) -> None:
         context.Process(target=_serve, args=(tasks, told), daemon=True, name=f"eval-{n}")
         for n in range(1, count + 1)
     ]
-    with _running(processes):
+    with running(processes):
         left = len(jobs)
         while left:
             said = _next(told, processes)
@@ -57,7 +57,8 @@ def run_jobs(jobs: Sequence[Job], workers: int, tell: Tell) -> None:
 
 
 @contextmanager
-def _running(processes: Sequence[SpawnProcess]) -> Iterator[None]:
+def running(processes: Sequence[SpawnProcess]) -> Iterator[None]:
+    """Started for the length of a `with` block, and ended after it."""
     for process in processes:
         process.start()
     try:
@@ -86,7 +87,7 @@ def _serve(tasks: "Queue[Job | None]", told: "Queue[Told]") -> None:
     """A worker's life: jobs until there is none."""
     # Ctrl-C reaches the whole group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    threading.Thread(target=die_with_parent, daemon=True).start()
     while (job := tasks.get()) is not _GO_HOME:
         try:
             run_conversation(job, told.put)
@@ -95,7 +96,7 @@ def _serve(tasks: "Queue[Job | None]", told: "Queue[Told]") -> None:
             return
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """A killed parent leaves nobody to listen, and a home that its next run needs."""
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -6,17 +6,17 @@ turns and memories back out of the text. So whole runs over HTTP can be compared
 
 import json
 import re
-import sys
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from tests.loopback_roles import role_of, rules_reply
+from memcycle.evals.loopback import QuietServer, completion
+from memcycle.evals.loopback_roles import role_of, rules_reply
 
 Body = dict[str, Any]
 
@@ -95,16 +95,6 @@ def html() -> Reply:
     return Reply(raw=b"<html><body>Welcome</body></html>", content_type="text/html")
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128  # many tasks connect at once; the default of 5 resets them
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no fault of the server; anything else is."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
 class ModelServer:
     """The running server.
 
@@ -121,7 +111,7 @@ class ModelServer:
         self._scripts: dict[str, list[Script]] = defaultdict(list)
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._http = _Http(("127.0.0.1", 0), self._handler())
+        self._http = QuietServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )
@@ -210,29 +200,16 @@ class ModelServer:
 def _payload(reply: Reply, body: Body) -> Body:
     if reply.status != 200:
         return {"error": {"message": reply.error, "type": "invalid_request_error"}}
-    message: Body = {"role": "assistant", "content": reply.text if reply.content is None else reply.content}
+    message: Body = {"content": reply.text if reply.content is None else reply.content}
     if reply.refusal is not None:
-        message |= {"content": None, "refusal": reply.refusal}
+        message = {"content": None, "refusal": reply.refusal}
     if reply.arguments is not None:
         function = {"name": body["role"], "arguments": reply.arguments}
-        message |= {
+        message = {
             "content": None,
             "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
         }
-    prompt_tokens = len(json.dumps(body["messages"])) // 4
-    completion_tokens = max(1, len(reply.text or reply.arguments or "") // 4)
-    return {
-        "id": "chatcmpl-test",
-        "object": "chat.completion",
-        "created": 0,
-        "model": body["model"],
-        "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}] if reply.choices else [],
-        "usage": {
-            "prompt_tokens": prompt_tokens,
-            "completion_tokens": completion_tokens,
-            "total_tokens": prompt_tokens + completion_tokens,
-        },
-    }
+    return completion(body, message, finish=reply.finish, choices=reply.choices)
 
 
 @contextmanager

@@ -66,7 +66,8 @@ def test_a_tiny_home_is_measured(tmp_path):
     for times in made.search.values():
         assert 0 < times.p50 <= times.p95
     assert figures["insert_per_s"] > figures["insert_and_index_per_s"] > 0
-    assert min(made.after_write_ms, made.rss_mb, made.disk_mb, made.open_s) > 0
+    assert figures["insert_and_index_cpu_ms"] == 1000 * made.insert_cpu_s / 120
+    assert min(made.insert_cpu_s, made.after_write_ms, made.rss_mb, made.disk_mb, made.open_s) > 0
     with Bank.open(Settings(home=home)) as bank:
         report = bank.check()
     assert (report["outbox"], report["index"]) == (0, {"missing": 0, "stray": 0})

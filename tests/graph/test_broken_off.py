@@ -104,7 +104,9 @@ def forget_another_turn(cycle):
 
 
 @pytest.mark.parametrize(
-    "then", [give_up, forget_another_turn, lambda cycle: cycle.end(verify=False)], ids=repr
+    "then",
+    [give_up, forget_another_turn, lambda cycle: cycle.end(verify=False)],
+    ids=["given up", "another turn forgotten", "ended unverified"],
 )
 def test_a_repair_nobody_weighed_is_not_committed(cycle, then):
     with pytest.raises(Provider):

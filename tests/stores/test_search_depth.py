@@ -1,7 +1,6 @@
 """How deep each view reaches: evidence beyond its first entries says nothing."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

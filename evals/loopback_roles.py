@@ -1,4 +1,4 @@
-"""What the loopback server makes of a prompt: its role, its input read back, the rules' answer to it."""
+"""What a loopback server makes of a prompt: its role, its input read back, the rules' answer to it."""
 
 import html
 import re
@@ -9,6 +9,14 @@ from typing import Any
 from memcycle.agents.answerer import AnswererInput
 from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
+from memcycle.agents.diagnoser import (
+    DiagnoserInput,
+    DimensionView,
+    FailureView,
+    HeldView,
+    PatternView,
+    TriedView,
+)
 from memcycle.agents.episodes import TriggerInput, WriterInput
 from memcycle.agents.grader import GradeItem, GraderInput
 from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
@@ -20,6 +28,7 @@ from memcycle.agents.repairer import RepairerInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import OUTPUTS
 from memcycle.agents.schema import outline, strict_schema
+from memcycle.agents.verifier import VerifierInput
 from memcycle.agents.views import MemoryView, RoleInput, TurnView
 
 _MARK = re.compile(
@@ -119,11 +128,11 @@ def _lines(prompt: str, section: str) -> list[str]:
 
 def _after_turns(prompt: str, words: str) -> int:
     """The number that follows these words of ours; no turn can hold the mark before them."""
-    return int(prompt.split(f"</turns>\n\n{words} ", 1)[1].split("\n")[0].rstrip("."))
+    return int(prompt.split(f"</turns>\n\n{words} ", 1)[1].split("\n", maxsplit=1)[0].rstrip("."))
 
 
 def _now(prompt: str) -> datetime:
-    return datetime.fromisoformat(prompt.split("Now: ", 1)[1].split()[0])
+    return datetime.fromisoformat(prompt.split("Now: ", 1)[1].split(maxsplit=1)[0])
 
 
 def _guidance(prompt: str) -> GuideOutput | None:
@@ -158,6 +167,7 @@ def _retriever(prompt: str) -> RoleInput:
             "purpose": _section(prompt, "purpose"),
             "items": _turns(prompt, "items", "item"),
             "window": _turns(prompt, "window"),
+            "parts": int(re.search(r"^Sub-questions at most: (\d+)$", prompt, re.MULTILINE)[1]),  # type: ignore[index]
             "now": _now(prompt),
         }
     )
@@ -246,6 +256,21 @@ def _answerer(prompt: str) -> RoleInput:
     )
 
 
+def _verifier(prompt: str) -> RoleInput:
+    return VerifierInput.model_validate(
+        {
+            "question": _plain(_section(prompt, "question")),
+            "answer": _plain(_section(prompt, "answer")),
+            "answerable": "(answerable: true)" in prompt,
+            "evidence": _memories(prompt),
+            "window": _turns(prompt, "window"),
+            "style": _section(prompt, "style"),
+            "candidates": _section(prompt, "way") == "multi_candidate",
+            "now": _now(prompt),
+        }
+    )
+
+
 def _prober(prompt: str) -> RoleInput:
     return ProberInput(
         turns=_turns(prompt, "turns"),
@@ -290,6 +315,24 @@ def _consolidator(prompt: str) -> RoleInput:
     )
 
 
+def _records(prompt: str, section: str, model: type[RoleInput]) -> list[Any]:
+    lines = _section(prompt, section).splitlines()
+    return [model.model_validate_json(_plain(line)) for line in lines]
+
+
+def _diagnoser(prompt: str) -> RoleInput:
+    return DiagnoserInput(
+        objective=_exactly(prompt, "objective"),
+        score=float(prompt.split("\nNow: ", 1)[1].split("\n", maxsplit=1)[0]),
+        token_budget=int(prompt.split("\nTokens shown at most: ", 1)[1].split("\n", maxsplit=1)[0]),
+        dimensions=_records(prompt, "dimensions", DimensionView),
+        patterns=_records(prompt, "patterns", PatternView),
+        failures=_records(prompt, "failures", FailureView),
+        held=_records(prompt, "held", HeldView),
+        tried=_records(prompt, "attempts", TriedView),
+    )
+
+
 _INPUTS: dict[str, Callable[[str], RoleInput]] = {
     "constructor": _constructor,
     "episode_trigger": _trigger,
@@ -302,8 +345,10 @@ _INPUTS: dict[str, Callable[[str], RoleInput]] = {
     "answerability": _answerability,
     "query_reasoner": _query_reasoner,
     "answerer": _answerer,
+    "verifier": _verifier,
     "prober": _prober,
     "grader": _grader,
     "repairer": _repairer,
     "consolidator": _consolidator,
+    "diagnoser": _diagnoser,
 }
