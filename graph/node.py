@@ -42,6 +42,19 @@ Step = Generator["Call | Sequence[Call]", Any, dict[str, Any]]
 class _Meter(BaseCallbackHandler):
     """Counts the chat calls a role makes and the tokens the provider reports."""
 
+    run_inline = True
+    """It only counts: a thread for each of its events would cost more than a call's own work."""
+
+    @property
+    def ignore_chain(self) -> bool:
+        """A role's steps are no calls."""
+        return True
+
+    @property
+    def ignore_chat_model(self) -> bool:
+        """A call counts when it ends."""
+        return True
+
     def __init__(self, role: str, into: Usage) -> None:
         self.role, self.into = role, into
         self.count = into.setdefault(role, RoleUsage(calls=0, input_tokens=0, output_tokens=0))
