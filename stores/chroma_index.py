@@ -245,10 +245,13 @@ class ChromaIndex:
         call = self._collections.call
         with self._lock, chroma_errors(self._client.where, "writing"):
             there = call(shard, "get", {"ids": [entry.id for entry, _ in part], "include": []})
-            if there and there["ids"]:
-                # An upsert would merge metadata: what an entry has no more would stay.
-                call(shard, "delete", {"ids": there["ids"]})
-            call(shard, "add", records_of(part))
+            known = set(there["ids"]) if there else set()
+            fresh = [item for item in part if item[0].id not in known]
+            if fresh:
+                call(shard, "add", records_of(fresh, new=True))
+            if known:
+                changed = [item for item in part if item[0].id in known]
+                call(shard, "upsert", records_of(changed, new=False))
 
     def _write(self, shard: int, method: Literal["delete"], **arguments: Any) -> None:
         with self._lock, chroma_errors(self._client.where, "writing"):

@@ -14,7 +14,7 @@ from memcycle.core.scope import Scope
 
 Matrix = npt.NDArray[np.float32]
 Item = tuple[Entry, Matrix]
-Metadata = dict[str, str | int | float | bool]
+Metadata = dict[str, str | int | float | bool | None]
 
 VIEW_FIELD = "view"
 _REST = {
@@ -41,13 +41,16 @@ def where(scope: Scope, granularity: Granularity | None) -> dict[str, Any]:
 
 
 def metadata_of(entry: Entry) -> Metadata:
-    """The fields of an entry, flat, without those it does not have.
+    """The fields of an entry, flat; an absent one is None.
+
+    No key is left out, because an upsert merges metadata: None takes an old value away. A new copy needs no
+    None (see `records_of`).
 
     What one may want to filter by has a key of its own; the rest is one JSON object under `rest`, since each
     key is a row with an index entry in Chroma's tables, which is what most of a write's time goes to.
     """
     rest = entry.model_dump(mode="json", include=_REST, exclude_none=True)
-    fields = {
+    return {
         VIEW_FIELD: view_field(entry.scope, entry.granularity),
         "user": entry.scope.user,
         "workspace": entry.scope.workspace,
@@ -60,16 +63,21 @@ def metadata_of(entry: Entry) -> Metadata:
         "observed_at": _iso(entry.observed_at),
         "rest": json.dumps(rest, ensure_ascii=False),
     }
-    return {key: value for key, value in fields.items() if value is not None}
 
 
-def records_of(items: Sequence[Item]) -> dict[str, Any]:
-    """Entries with their vectors as arguments of a collection's `add`."""
+def records_of(items: Sequence[Item], *, new: bool) -> dict[str, Any]:
+    """Entries with their vectors as arguments of a collection's `add` (`new`) or `upsert`.
+
+    In Chroma's tables a None is a deletion, which a copy that is not there yet does not need.
+    """
+    fields = [metadata_of(entry) for entry, _ in items]
+    if new:
+        fields = [{key: value for key, value in one.items() if value is not None} for one in fields]
     return {
         "ids": [entry.id for entry, _ in items],
         "embeddings": np.stack([vector for _, vector in items]),
         "documents": [entry.text for entry, _ in items],
-        "metadatas": [metadata_of(entry) for entry, _ in items],
+        "metadatas": fields,
     }
 
 

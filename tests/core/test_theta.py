@@ -2,11 +2,12 @@ import pytest
 from pydantic import ValidationError
 
 from memcycle.core.theta import Theta, Weights
+from memcycle.stores.search.ranker import NAMES
 from memcycle.stores.search.signals import SIGNALS
 
 
 def test_there_is_a_weight_for_each_signal_and_each_is_described():
-    assert set(Weights.model_fields) == set(SIGNALS)
+    assert set(Weights.model_fields) == set(NAMES)
     assert all(field.description for field in Weights.model_fields.values())
     assert all(signal.says.__doc__ for signal in SIGNALS.values())
 

@@ -26,7 +26,8 @@ class Cli:
     home: Path
 
     def run(self, *args: str, code: int = 0, stdin: str | None = None):
-        result = CliRunner().invoke(app, [args[0], "--home", str(self.home), *args[1:]], input=stdin)
+        # A runner's own COLUMNS would make tables narrow.
+        result = CliRunner(env={"COLUMNS": None}).invoke(app, [args[0], "--home", str(self.home), *args[1:]], input=stdin)
         assert result.exit_code == code, f"{result.exit_code}: {result.output}"
         return result
 

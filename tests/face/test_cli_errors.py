@@ -169,7 +169,7 @@ def test_tracebacks_on_request(cli, monkeypatch):
 
 def test_nothing_is_destroyed_without_an_answer(cli, small, monkeypatch):
     cli.run("ingest", small, "--user", "ann")
-    monkeypatch.setattr("memcycle.cli.output._is_asked", lambda: True)
+    monkeypatch.setattr("memcycle.cli.output.is_asked", lambda: True)
     refused = cli.run("forget", "--user", "ann", code=1, stdin="n\n")
     assert "Nothing was changed" in refused.stderr
     assert cli.json("memories", "--user", "ann")
