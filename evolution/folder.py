@@ -1,0 +1,74 @@
+"""The folder of an evolution: its task, records as they are made, artefacts by round, and what came of it."""
+
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from memcycle.evals.folder import Lines, RunFolder
+from memcycle.evolution.records import QuestionRecord, StoredHome
+
+
+class EvolveFolder(RunFolder):
+    """A folder of an evolution.
+
+    Attributes:
+        homes: One line a conversation that is stored whole. shelf: the folder of the homes, which may be
+            shared by several evolutions.
+    """
+
+    def __init__(self, path: Path, shelf: Path | None = None) -> None:
+        super().__init__(path)
+        self.shelf = shelf or path / "homes"
+        self.homes = Lines(self.shelf / "stored.jsonl", StoredHome)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the graph's checkpoints are kept."""
+        return self.path / "checkpoints.sqlite3"
+
+    @property
+    def best(self) -> Path:
+        """The configuration that came of it."""
+        return self.path / "best_theta.json"
+
+    @property
+    def plot(self) -> Path:
+        """The scores over the rounds."""
+        return self.path / "trajectory.svg"
+
+    def home(self, conversation: str) -> Path:
+        """A home by its key; see `Lab`."""
+        return self.shelf / conversation
+
+    def round(self, number: int) -> Path:
+        """The artefacts of a round."""
+        return self.path / "rounds" / str(number)
+
+    def evaluation(self, theta: str, memory: int, split: str) -> Lines[QuestionRecord]:
+        """Records of one configuration, by its fingerprint, on one split; one line a question."""
+        path = self.path / "evaluations" / f"{theta}-{memory}-{split}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Lines(path, QuestionRecord)
+
+    def write(self, path: Path, content: Mapping[str, Any]) -> None:
+        """A JSON file, whole or not at all."""
+        self._whole(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+
+    def write_lines(self, path: Path, records: Iterable[BaseModel]) -> None:
+        """A file of records, whole or not at all."""
+        self._whole(path, "".join(f"{record.model_dump_json()}\n" for record in records))
+
+    def _whole(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"{path.name}.new")
+        draft.write_text(text, "utf-8")
+        draft.replace(path)
+
+
+def home_key(*parts: Any) -> str:
+    """The name of a home, from all that what is stored in it depends on; never a path from the data."""
+    return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=12).hexdigest()

@@ -1,0 +1,96 @@
+"""The whole experiment: evolve, search at random beside it, report what came of both on other questions."""
+
+import json
+from typing import Any
+
+from langgraph.types import StateSnapshot
+
+from memcycle.agents.roles import Roles
+from memcycle.checkpoints import checkpointer
+from memcycle.core.theta import Theta
+from memcycle.evolution.ablation import ablated
+from memcycle.evolution.evolve import build_evolve
+from memcycle.evolution.lab import Lab
+from memcycle.evolution.report import report, trajectory
+from memcycle.evolution.space import capped, fingerprint
+from memcycle.evolution.splits import Split
+from memcycle.evolution.summary import evaluated, held_out, paired, random_search
+
+THREAD = "evolve"
+_STEPS_A_ROUND = 8
+
+
+def run(
+    lab: Lab,
+    roles: Roles | None = None,
+    *,
+    command: str = "",
+    resume: bool = False,
+    ablate: Split | None = None,
+    beside: dict[str, Theta] | None = None,
+) -> dict[str, Any]:
+    """Evolves, or goes on with the evolution in the lab's folder, and gives its figures.
+
+    Args:
+        lab: Evaluates; its task says what is evolved.
+        roles: Who diagnoses; the rules by default.
+        command: The command line, for the report.
+        resume: Goes on with the evolution in the folder.
+        ablate: The split on which each mechanism of the result is switched the other way.
+        beside: Further configurations whose held-out figures are reported, by name.
+
+    Returns:
+        `rounds`, `start`, `best`, `random`, `theta` and more, as `memcycle evolve --json` prints them.
+
+    Raises:
+        BadInput: the folder cannot be used.
+        MemcycleError: the run had to stop; what is done is written, and `resume` goes on.
+    """
+    task, folder = lab.task, lab.folder
+    folder.start(task, command, resume=resume)
+    values = evolved(lab, roles)
+    best = Theta.model_validate(values["best"]["theta"])
+    memory = values["best"]["memory"]
+    named = best.model_copy(update={"version": f"evolved-{fingerprint(best)[:8]}"})
+    named.save(folder.best)
+    before, after = lab.evaluate(task.start, "held_out"), lab.evaluate(best, "held_out", memory)
+    summary = {
+        "rounds": values["rows"],
+        "start": {"name": task.start_name, **held_out(lab, task.start)},
+        "best": {
+            "round": values["best"]["round"],
+            "train": values["best"]["train"],
+            "guard": values["best"]["guard"],
+            **held_out(lab, best, memory),
+        },
+        "gain": paired(lab, after, before),
+        "random": random_search(lab, evaluated(values["rows"])),
+        "beside": {
+            name: held_out(lab, capped(theta, task.token_budget)) for name, theta in (beside or {}).items()
+        },
+        "ablation": None if ablate is None else ablated(lab, best, ablate, memory),
+        "theta": named.model_dump(mode="json"),
+        "changed": {path: [old, new] for path, old, new in task.start.diff(best) if path != "version"},
+        "usage": values.get("usage") or {},
+    }
+    folder.summary.write_text(json.dumps(summary, ensure_ascii=False, indent=2, default=str) + "\n", "utf-8")
+    folder.plot.write_text(trajectory(summary), "utf-8")
+    folder.report.write_text(report(lab, summary, command), "utf-8")
+    return json.loads(folder.summary.read_text("utf-8"))  # type: ignore[no-any-return]
+
+
+def evolved(lab: Lab, roles: Roles | None = None) -> dict[str, Any]:
+    """The end of the loop; where its folder holds checkpoints, from the last of them on."""
+    with checkpointer(lab.folder.checkpoints) as saver:
+        graph = build_evolve(roles, lab).builder.compile(checkpointer=saver)
+        # A round has as many steps as it has nodes; LangGraph's own limit is of loops that never end.
+        config: Any = {
+            "configurable": {"thread_id": THREAD},
+            "recursion_limit": _STEPS_A_ROUND * (lab.task.rounds + 2),
+        }
+        known: StateSnapshot = graph.get_state(config)
+        if known.values.get("action") != "stop" or known.next:
+            begun = bool(known.next)
+            graph.invoke(None if begun else {}, config, durability="sync")
+            known = graph.get_state(config)
+        return dict(known.values)

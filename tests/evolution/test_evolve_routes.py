@@ -1,0 +1,67 @@
+"""What becomes of a round, and where evolution goes next, as tables."""
+
+import pytest
+
+from memcycle.evolution.routes import after_evaluate, after_guard, decision, has_dropped, is_best
+from tests.evolution.made_evolution import task
+
+BEST = {"round": 1, "theta": {}, "train": 0.6, "guard": 0.6, "memory": 0}
+
+
+def state(**values):
+    return {"round": 2, "guard": 0.6, "best": BEST, "flat": 0, "origin": "apply", "reread": False} | values
+
+
+@pytest.mark.parametrize(
+    ("values", "action", "flat"),
+    [
+        ({"best": None, "round": 0, "guard": 0.1}, "apply", 0),
+        ({"guard": 0.7}, "apply", 0),
+        ({"guard": 0.605}, "apply", 0),
+        ({"guard": 0.6049}, "apply", 1),
+        ({"guard": 0.59}, "apply", 1),
+        ({"guard": 0.5899}, "revert", 1),
+        ({"guard": 0.6, "flat": 1}, "explore", 0),
+        ({"guard": 0.4, "flat": 1}, "explore", 0),
+        ({"guard": 0.7, "flat": 1}, "apply", 0),
+        ({"guard": 0.7, "origin": "explore"}, "apply", 0),
+        ({"guard": 0.6, "origin": "explore"}, "stop", 1),
+        ({"guard": 0.1, "origin": "explore"}, "stop", 1),
+        ({"guard": 0.9, "round": 7}, "stop", 0),
+    ],
+)
+def test_decisions(values, action, flat):
+    found = decision(state(**values), task(), calls=0)
+    assert (found.action, found.flat) == (action, flat)
+    assert found.why
+
+
+@pytest.mark.parametrize(("calls", "action"), [(0, "apply"), (75, "apply"), (76, "stop")])
+def test_no_round_begins_that_would_likely_pass_the_calls(calls, action):
+    assert decision(state(guard=0.7), task(max_calls=100), calls).action == action
+
+
+@pytest.mark.parametrize(
+    ("guard", "dropped", "best"),
+    [(0.6, False, False), (0.61, False, True), (0.59, False, False), (0.58, True, False)],
+)
+def test_drops_and_bests(guard, dropped, best):
+    assert has_dropped(state(guard=guard), 0.01) is dropped
+    assert is_best(state(guard=guard)) is best
+
+
+def test_the_last_round_needs_no_diagnosis():
+    assert after_evaluate(state(round=6), task()) == "failures"
+    assert after_evaluate(state(round=7), task()) == "last round"
+
+
+@pytest.mark.parametrize(
+    ("values", "way"),
+    [
+        ({"action": "stop", "reread": True}, "stop"),
+        ({"action": "apply", "reread": True}, "memory lacks"),
+        ({"action": "explore", "reread": False}, "next round"),
+    ],
+)
+def test_after_the_guard(values, way):
+    assert after_guard(state(**values)) == way
