@@ -27,7 +27,8 @@ class Cli:
 
     def run(self, *args: str, code: int = 0, stdin: str | None = None):
         # A runner's own COLUMNS would make tables narrow.
-        result = CliRunner(env={"COLUMNS": None}).invoke(app, [args[0], "--home", str(self.home), *args[1:]], input=stdin)
+        runner = CliRunner(env={"COLUMNS": None})
+        result = runner.invoke(app, [args[0], "--home", str(self.home), *args[1:]], input=stdin)
         assert result.exit_code == code, f"{result.exit_code}: {result.output}"
         return result
 

@@ -187,7 +187,7 @@ def test_the_group_shows_what_there_is():
 
 @pytest.mark.parametrize("kind", DATA_SETS)
 def test_every_command_has_examples(kind):
-    shown = CliRunner(env={"COLUMNS": None}).invoke(app, ["eval", kind, "--help"], env={"COLUMNS": "200"}).stdout
+    shown = CliRunner().invoke(app, ["eval", kind, "--help"], env={"COLUMNS": "200"}).stdout
     assert "Examples" in shown
     assert f"memcycle eval {kind} --data" in shown
 
