@@ -53,7 +53,8 @@ def kept(bank):
         return {row["row"]: row["vectors"] for row in conn.execute("SELECT * FROM entry_words")}
 
 
-@given(arrays(
+@given(
+    arrays(
         np.float32, st.tuples(st.integers(0, 5), st.integers(1, KEPT)), elements=st.floats(-1, 1, width=32)
     )
 )
