@@ -5,7 +5,7 @@ import functools
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from memcycle.core.errors import BadInput
 from memcycle.graph.context import Context
@@ -100,35 +100,12 @@ def _pending(out: Mapping[str, Any]) -> PendingApproval | None:
     return PendingApproval.model_validate(waiting[0].value) if waiting else None
 
 
-_WATCHED = ("callbacks", "tags", "metadata")
-
-
-@contextmanager
-def _apart() -> Iterator[None]:
-    """Called inside a node of another graph: nothing of that run comes along but who watches it.
-
-    LangGraph hands a node's config down by a context variable, with its thread and its checkpointer: a graph
-    run there would keep its state among that run's, and after a resume go on with what it finds of an earlier
-    question.
-    """
-    # Whoever runs a graph has loaded LangChain; who only reads does without that second.
-    from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
-
-    outer = var_child_runnable_config.get()
-    watched = {key: value for key, value in (outer or {}).items() if key in _WATCHED}
-    token = var_child_runnable_config.set(cast("RunnableConfig", watched))
-    try:
-        yield
-    finally:
-        var_child_runnable_config.reset(token)
-
-
 def execute(runner: Runner, run: Run[R]) -> R:
     """Runs it, under a thread where checkpoints are kept."""
     started = _Started(runner, run)
     if run.is_over:
         return started.read(run.value)
-    with started.told(), _apart():
+    with started.told():
         return started.read(started.graph.invoke(started.value, **started.options))
 
 
@@ -137,7 +114,7 @@ async def aexecute(runner: Runner, run: Run[R]) -> R:
     started = await asyncio.to_thread(_Started, runner, run)
     if run.is_over:
         return started.read(run.value)
-    with started.told(), _apart():
+    with started.told():
         return started.read(await started.graph.ainvoke(started.value, **started.options))
 
 

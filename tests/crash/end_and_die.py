@@ -150,11 +150,12 @@ def arm(node: str, moment: str) -> None:
         Mirror.drain = lambda *_: die()  # type: ignore[method-assign]
     made = session.node
 
-    def dying(name: str, body: Any) -> Runnable[Any, Any]:
+    def dying(name: str, body: Any, **how: Any) -> Runnable[Any, Any]:
+        whole = made(name, body, **how)
         if name != node:
-            return made(name, body)
+            return whole
         passing = RunnableLambda(lambda value: (die(), value)[1])
-        return passing | made(name, body) if moment == "before" else made(name, body) | passing
+        return passing | whole if moment == "before" else whole | passing
 
     session.node = dying
 

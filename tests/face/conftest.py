@@ -19,6 +19,12 @@ TURN = {
 }
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the tests are run on several cores, their runner says how wide its own terminal is."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @dataclass
 class Cli:
     """Runs commands in one home."""
@@ -27,8 +33,7 @@ class Cli:
 
     def run(self, *args: str, code: int = 0, stdin: str | None = None):
         # A runner's own COLUMNS would make tables narrow.
-        runner = CliRunner(env={"COLUMNS": None})
-        result = runner.invoke(app, [args[0], "--home", str(self.home), *args[1:]], input=stdin)
+        result = CliRunner().invoke(app, [args[0], "--home", str(self.home), *args[1:]], input=stdin)
         assert result.exit_code == code, f"{result.exit_code}: {result.output}"
         return result
 

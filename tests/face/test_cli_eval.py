@@ -26,7 +26,7 @@ def _no_environment(monkeypatch):
 
 
 def run(*args, code=0):
-    result = CliRunner(env={"COLUMNS": None}).invoke(app, ["eval", *map(str, args)])
+    result = CliRunner().invoke(app, ["eval", *map(str, args)])
     assert result.exit_code == code, result.output
     return result
 

@@ -28,9 +28,9 @@ class Watcher(BaseCallbackHandler):
         self.names.append(name)
 
 
-@pytest.fixture
-def memory(tmp_path):
-    with Memory.open(tmp_path / "home", user="ann") as opened:
+@pytest.fixture(params=[None, "memory"], ids=["no checkpoints", "own checkpoints"])
+def memory(tmp_path, request):
+    with Memory.open(tmp_path / "home", user="ann", checkpoints=request.param) as opened:
         opened.add([{"role": "user", "content": "My dog is called Pixel."}], session="1")
         opened.add([{"role": "user", "content": "I moved to Graz in May."}], session="2")
         for session in ("1", "2"):
@@ -91,3 +91,12 @@ async def test_who_watches_the_parent_sees_the_roles_too(memory, awaited):
     config = {**CONFIG, "callbacks": [watcher]}
     await run(graph, {"question": "What is the dog called?"}, awaited, config)
     assert {"retriever", "answerer"} <= set(watcher.names)
+
+
+@pytest.mark.parametrize("memory", [None], indirect=True)
+@pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+async def test_who_streams_the_parent_is_told_what_memory_decides(memory, awaited):
+    graph = parent(memory, None, [], awaited=awaited)
+    value, how = {"question": "What is the dog called?"}, {"stream_mode": "custom", "subgraphs": True}
+    told = [one async for one in graph.astream(value, **how)] if awaited else [*graph.stream(value, **how)]
+    assert {event["event"] for _, event in told} >= {"planned", "found", "answered"}
