@@ -147,6 +147,8 @@ def dimension_at(
 
 def unknown(path: str, known: Iterable[str]) -> str:
     """What is said of a path that is no dimension: the nearest one is offered."""
+    if path == OVERRIDES:
+        return f"{path}: expected an object with a category of questions as key"
     near = difflib.get_close_matches(path, list(known), n=1, cutoff=0.6)
     hint = f"; did you mean {near[0]}?" if near else "; `memcycle theta show` lists what there is"
     return f"{path} is unknown{hint}"

@@ -10,7 +10,7 @@ import typer
 from memcycle.cli.evaluate import AnswerModel, Data, Facts, command_line
 from memcycle.cli.evolving import evolving, show
 from memcycle.cli.options import BaseUrl, Embedder, Json, Timezone, settings_of
-from memcycle.cli.output import print_json
+from memcycle.cli.output import note, print_json
 from memcycle.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -316,11 +316,9 @@ def _run(
     folder = EvolveFolder(request.out, request.stored)
     roles = roles_of(task.diagnoser, None, None, {"base_url": base_url})
     with evolving() as watch, Lab(task, samples, folder, base_url=base_url, watch=watch) as lab:
-        return run(
-            lab,
-            roles,
-            command=command_line(sys.argv[1:]),
-            resume=resume,
-            ablate=ablate,
-            beside=shipped,
-        )
+        command = command_line(sys.argv[1:])
+        try:
+            return run(lab, roles, command=command, resume=resume, ablate=ablate, beside=shipped)
+        except KeyboardInterrupt:
+            note("The same command with --resume goes on with this run.", "yellow")
+            raise

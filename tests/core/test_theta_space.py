@@ -110,6 +110,7 @@ def test_a_file_gives_back_what_was_saved(tmp_path_factory, changes):
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
+        ({"overrides": 5}, ["overrides: expected an object with a category"]),
         ({"kk": 1, "weights.bm26": 2}, ["kk is unknown; did you mean k?", "did you mean weights.bm25?"]),
         ({"k": "5"}, ["k: expected a number, got '5'"]),
         ({"k": True}, ["k: expected a number"]),
