@@ -243,6 +243,10 @@ def ask(
     k: Annotated[
         int | None, typer.Option("--k", metavar="K", min=1, max=200, help="Entries of evidence at most.")
     ] = None,
+    token_budget: Annotated[
+        int | None,
+        typer.Option("--token-budget", metavar="N", min=50, help="Tokens of evidence at most."),
+    ] = None,
     checkpoints: Checkpoints = None,
     resume: Resume = None,
     model: Model = "rules",
@@ -278,7 +282,13 @@ def ask(
     ) as memory:
 
         def begin(thread_id: str | None) -> "Answer":
-            return memory.ask(question or "", k=k, evidence_only=evidence_only, thread_id=thread_id)
+            return memory.ask(
+                question or "",
+                k=k,
+                token_budget=token_budget,
+                evidence_only=evidence_only,
+                thread_id=thread_id,
+            )
 
         answer = one_run(memory, kept, "ask", begin)
     for warning in answer.warnings:

@@ -178,3 +178,21 @@ async def test_the_graph_opens_the_lab_of_its_request(tmp_path, ours):
     assert out["best"]["guard"] == max(row["guard"] for row in out["rows"])
     with pytest.raises(BadInput, match="request: train: Field required"):
         await build_evolve().ainvoke({"request": {"data": str(ours)}})
+
+
+def test_ask_with_the_evolved_file_shows_the_evidence_of_the_report(ours, tmp_path):
+    out = tmp_path / "out"
+    args = ("jsonl", "--data", ours, *SPLITS, "--start", "weak", "--rounds", "2", "--no-random", "--json")
+    figures = json.loads(run(*args, "--out", out).stdout)
+    name = f"{figures['best']['theta']}-0-held_out.jsonl"
+    records = [json.loads(line) for line in (out / "evaluations" / name).read_text().splitlines()]
+    shelves = [json.loads(line) for line in next(out.rglob("stored.jsonl")).read_text().splitlines()]
+    homes = {one["stored"]["conversation"]: one["home"] for one in shelves}
+    assert any(record["evidence"] for record in records)
+    for record in records:
+        home = next(out.rglob(homes[record["conversation"]]))
+        asked = ("ask", record["question"], "--user", record["conversation"], "--home", str(home))
+        how = ("--theta", str(out / "best_theta.json"), "--token-budget", "500", "--evidence-only", "--json")
+        result = CliRunner().invoke(app, [*asked, *how])
+        assert result.exit_code == 0, result.output
+        assert [item["id"] for item in json.loads(result.stdout)["evidence"]] == record["evidence"]
