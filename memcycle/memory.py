@@ -189,9 +189,7 @@ class Memory(Talking):
                     "recall": build_recall,
                     "session": build_session,
                 }
-                # Without a saver of its own a graph that is run inside a node of another would be kept among
-                # that one's checkpoints, and after a resume go on with an earlier question.
-                kept = {"checkpointer": False if self._threads is None else self._threads.saver}
+                kept = {} if self._threads is None else {"checkpointer": self._threads.saver}
                 self._graphs = {
                     name: build(self.roles, bank, self.settings).copy(kept) for name, build in built.items()
                 }

@@ -67,6 +67,10 @@ class _Started(Generic[R]):
 
     def __init__(self, runner: Runner, run: Run[R]) -> None:
         self.graph, self._run, threads = runner.graphs[run.graph], run, runner.threads
+        if threads is None:
+            # Called inside a node of another graph it would be kept among that one's checkpoints, and after a
+            # resume go on with an earlier question.
+            self.graph = self.graph.copy({"checkpointer": False})
         if threads is None and run.thread_id is not None:
             raise BadInput("a thread_id needs checkpoints to go under: open the memory with checkpoints=...")
         self.thread = run.thread
