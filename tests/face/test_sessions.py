@@ -32,6 +32,13 @@ LISTED = [
 BROKEN = RoleFailed("prober", "no JSON in the reply")
 
 
+class BrokenGraph(Always):
+    """Stands in for a graph: what runs it takes a copy with its own settings."""
+
+    def copy(self, _):
+        return self
+
+
 def world(now=lambda: START) -> World:
     ids = itertools.count()
     return World(now=now, new_id=lambda: f"id-{next(ids)}", sleep=lambda _: None)
@@ -248,7 +255,7 @@ def test_an_end_by_hand_that_fails_leaves_the_session_waiting(tmp_path, monkeypa
     with opened(tmp_path / "home", now=HandClock(), idle_after=60) as memory:
         memory.add(CHAT)
         with monkeypatch.context() as patched:
-            patched.setitem(memory.graphs, "session", Always(StoreError("no disk")))
+            patched.setitem(memory.graphs, "session", BrokenGraph(StoreError("no disk")))
             with pytest.raises(StoreError):
                 memory.end_session()
         assert [waiting.scope.session for waiting in memory.idle.waiting] == ["main"]
@@ -288,7 +295,7 @@ async def test_closing_ends_what_waits_off_the_loop(tmp_path):
 def test_an_end_that_keeps_failing_is_given_up_unverified(tmp_path, monkeypatch):
     with opened(tmp_path / "home", now=HandClock(), idle_after=60) as memory:
         memory.add(CHAT)
-        broken = Always(StoreError("the blue heron nests at dawn"))
+        broken = BrokenGraph(StoreError("the blue heron nests at dawn"))
         monkeypatch.setitem(memory.graphs, "session", broken)
         assert memory.idle.flush(20) == []
         outcomes = [failure.outcome for failure in memory.idle.failures]
