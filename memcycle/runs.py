@@ -62,15 +62,25 @@ class Runner(Protocol):
 M = TypeVar("M", bound=Runner)
 
 
+_DURABILITY = "__pregel_durability"
+
+
+def apart(graph: Any) -> Any:
+    """The graph as a run of its own, also where it is called inside a node of another one.
+
+    It would be kept among that one's checkpoints, and after a resume go on with an earlier question.
+    """
+    # LangGraph hands `durability` down as well, and waits for a checkpoint that nobody writes.
+    return graph.copy({"checkpointer": False}).with_config({"configurable": {_DURABILITY: "async"}})
+
+
 class _Started(Generic[R]):
     """A run on its thread, if checkpoints are kept: what the graph is called with, how its output is read."""
 
     def __init__(self, runner: Runner, run: Run[R]) -> None:
         self.graph, self._run, threads = runner.graphs[run.graph], run, runner.threads
         if threads is None:
-            # Called inside a node of another graph it would be kept among that one's checkpoints, and after a
-            # resume go on with an earlier question.
-            self.graph = self.graph.copy({"checkpointer": False})
+            self.graph = apart(self.graph)
         if threads is None and run.thread_id is not None:
             raise BadInput("a thread_id needs checkpoints to go under: open the memory with checkpoints=...")
         self.thread = run.thread

@@ -84,6 +84,15 @@ async def test_nothing_of_its_run_is_kept_among_the_parents(memory, awaited):
     assert kept == {""}
 
 
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+async def test_however_the_parent_is_kept(memory, awaited, durability):
+    graph = parent(memory, InMemorySaver(), [], awaited=awaited)
+    value, how = {"question": "What is the dog called?"}, {"durability": durability}
+    result = await graph.ainvoke(value, CONFIG, **how) if awaited else graph.invoke(value, CONFIG, **how)
+    assert "Pixel" in result["answer"]
+
+
 @pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
 async def test_who_watches_the_parent_sees_the_roles_too(memory, awaited):
     watcher = Watcher()
