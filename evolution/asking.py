@@ -23,6 +23,7 @@ from memcycle.evolution.space import fingerprint
 from memcycle.evolution.task import Task
 from memcycle.graph.recall import build_recall
 from memcycle.memory import Memory
+from memcycle.runs import apart
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Asker:
 
     @cached_property
     def _recall(self) -> Any:
-        return build_recall(self.roles, self.memory.bank, self._settings)
+        return apart(build_recall(self.roles, self.memory.bank, self._settings))
 
     def ask(self, question: Question) -> QuestionRecord:
         """One question, searched, answered where the objective needs it, and scored.

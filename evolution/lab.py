@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context
 from dataclasses import dataclass
 from functools import reduce
 from time import perf_counter
@@ -96,11 +95,6 @@ class Lab:
             StoreError: the records are of another configuration.
             Exception: what stops the run.
         """
-        # Apart from the graph that asks for it: as nested graphs of a node, those of memory would be
-        # checkpointed with it, and after a kill go on with the question that was cut off, whatever is asked.
-        return Context().run(self._evaluate, theta, split, memory)
-
-    def _evaluate(self, theta: Theta, split: Split, memory: int) -> list[QuestionRecord]:
         mark = fingerprint(theta)
         lines = self.folder.evaluation(mark, memory, split)
         kept = {record.key: record for record in lines.read()}

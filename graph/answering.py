@@ -9,11 +9,10 @@ from memcycle.agents.answerer import AnswererInput, AnswererOutput
 from memcycle.agents.query_reasoner import QueryReasonerInput, QueryReasonerOutput
 from memcycle.agents.verifier import VerifierInput, VerifierOutput
 from memcycle.core.errors import RoleFailed
-from memcycle.graph.context import run_context
 from memcycle.graph.node import Step
 from memcycle.graph.planning import Planning
 from memcycle.graph.present import Shown, answer, chronological, evidence, evidence_item, shown_views
-from memcycle.graph.states import Planned, RecallState
+from memcycle.graph.states import RecallState
 
 NOTHING = "I have nothing in memory about that."
 UNPHRASED = "The evidence below was found, but it could not be phrased as an answer."
@@ -74,7 +73,7 @@ class Answering(Planning):
 
     def reflect(self, state: RecallState) -> Step:
         """After an unsure answer the Query-Reasoner asks once more, knowing that answer (EvolveMem 3.2)."""
-        draft, theta = state["answer"], self.theta(state)
+        draft = state["answer"]
         gap = f"a surer answer than: {draft['answer']}" if draft["answerable"] else state["question"]
         value = QueryReasonerInput(question=state["question"], gap=gap, tried=state["tried"])
         try:
@@ -82,15 +81,7 @@ class Answering(Planning):
         except RoleFailed as failed:
             warnings = [*state["warnings"], str(failed)]
             return {"plans": [], "warnings": warnings, "answer": {**draft, "warnings": warnings}}
-        query = output.query.strip()
-        if not query or query.casefold() in {tried.casefold() for tried in state["tried"]}:
-            return {"plans": []}
-        k, operator = run_context().k or theta.k, state["plans"][0]["operator"]
-        return {
-            "plans": [Planned(n=1, query=query, operator=operator, k=k, speaker=output.speaker)],
-            "tried": [*state["tried"], query],
-            "reflections": state["reflections"] + 1,
-        }
+        return self.further(state, output.query, output.speaker, rounds="reflections")
 
     def verify(self, state: RecallState, config: RunnableConfig) -> Step:
         """The Verifier reads an unsure answer against the evidence; what it says stands (EvolveMem 3.2)."""

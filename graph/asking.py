@@ -13,12 +13,11 @@ from memcycle.core.language.questions import question_category
 from memcycle.core.validity import is_older, same_source
 from memcycle.graph.answering import Answering
 from memcycle.graph.approval import approved
-from memcycle.graph.context import run_context
 from memcycle.graph.evidence import PASS_UNJUDGED, memory_views, read_verdict
 from memcycle.graph.node import Step
 from memcycle.graph.present import evidence, judged, shown_views
 from memcycle.graph.refresh import propose
-from memcycle.graph.states import Gap, Planned, RecallState
+from memcycle.graph.states import Gap, RecallState
 
 
 class Asking(Answering):
@@ -148,10 +147,5 @@ class Asking(Answering):
             output = yield self.env.call("query_reasoner", value)
         except RoleFailed as failed:
             return {"plans": [], "warnings": [*state["warnings"], str(failed)]}
-        query = output.query.strip()
-        if not query or query.casefold() in {tried.casefold() for tried in state["tried"]}:
-            return {"plans": []}
-        k = run_context().k or self.theta(state).k
-        operator = state["plans"][0]["operator"]
-        plan = Planned(n=1, query=query, operator=operator, k=k, speaker=output.speaker or gap["speaker"])
-        return {"plans": [plan], "tried": [*state["tried"], query], "refinements": state["refinements"] + 1}
+        speaker = output.speaker or gap["speaker"]
+        return self.further(state, output.query, speaker, rounds="refinements")

@@ -1,6 +1,6 @@
 """Nodes of recall that say what to search for, and search: plan, decompose, swap, search, widen."""
 
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 
@@ -92,6 +92,22 @@ class Planning:
             plans.append({**plan, "kept": kept})
             plans.append({**plan, "query": query, "speaker": None, "kept": wanted.swapped, "nameless": True})
         return {"plans": plans}
+
+    def further(
+        self,
+        state: RecallState,
+        query: str,
+        speaker: str | None,
+        *,
+        rounds: Literal["refinements", "reflections"],
+    ) -> dict[str, Any]:
+        """One more query to search for, counted among its kind of rounds; none where it was asked before."""
+        query = query.strip()
+        if not query or query.casefold() in {tried.casefold() for tried in state["tried"]}:
+            return {"plans": []}
+        k, operator = run_context().k or self.theta(state).k, state["plans"][0]["operator"]
+        plan = Planned(n=1, query=query, operator=operator, k=k, speaker=speaker)
+        return {"plans": [plan], "tried": [*state["tried"], query], rounds: state[rounds] + 1}
 
     def search(self, state: RecallState, config: RunnableConfig) -> dict[str, Any]:
         """Searches memory for all queries at once; evidence of earlier rounds is kept."""

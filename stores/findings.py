@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from memcycle.stores.ledger.connection import RESTORE
@@ -61,45 +62,41 @@ _KINDS: dict[str, _Kind] = {
         "embedder other than the one in use made the vectors",
         "name that one with --embedder, or run `memcycle doctor --reembed`",
     ),
-    "wipes_owed": _Kind(lambda report: report["wipes_owed"], "wipes of forgotten text not finished", _AGAIN),
-    "orphan_sources": _Kind(
-        lambda report: report["orphan_sources"], "sources that do not fit their entries", _AGAIN
-    ),
-    "orphan_links": _Kind(
-        lambda report: report["orphan_links"], "links to entries that are not there", _AGAIN
-    ),
+    "wipes_owed": _Kind(itemgetter("wipes_owed"), "wipes of forgotten text not finished", _AGAIN),
+    "orphan_sources": _Kind(itemgetter("orphan_sources"), "sources that do not fit their entries", _AGAIN),
+    "orphan_links": _Kind(itemgetter("orphan_links"), "links to entries that are not there", _AGAIN),
     "orphan_item_vectors": _Kind(
         lambda report: report["items"]["orphan_vectors"], "vectors of store items that are not there", _AGAIN
     ),
     "lexical_drift": _Kind(
-        lambda report: report["lexical_drift"], "rows of the lexical view missing or left over", _AGAIN
+        itemgetter("lexical_drift"), "rows of the lexical view missing or left over", _AGAIN
     ),
     "without_vector": _Kind(
-        lambda report: report["without_vector"],
+        itemgetter("without_vector"),
         "entries without a vector (found by their words only)",
         _EMBEDDER,
     ),
     "unfit_vectors": _Kind(
-        lambda report: report["unfit_vectors"],
+        itemgetter("unfit_vectors"),
         "vectors of another embedder or length than the recorded one",
         _EMBEDDER,
     ),
     "stuck_sessions": _Kind(
-        lambda report: report["stuck_sessions"],
+        itemgetter("stuck_sessions"),
         "sessions that wait for an end nobody is making",
         "end them: `memcycle sessions verify SESSION --user NAME`",
     ),
-    "outbox": _Kind(lambda report: report["outbox"], "changes the index was not told of", _AGAIN),
+    "outbox": _Kind(itemgetter("outbox"), "changes the index was not told of", _AGAIN),
     "index_unusable": _Kind(
         lambda report: int(report["index_trouble"] is not None), "vector index that cannot be used", _AGAIN
     ),
     "index_missing": _Kind(_index("missing"), "entries missing in the index", _AGAIN),
     "index_stray": _Kind(_index("stray"), "entries left over in the index", _AGAIN),
     "index_outdated": _Kind(
-        lambda report: report["index_outdated"], "copies in the index that differ from their entries", _AGAIN
+        itemgetter("index_outdated"), "copies in the index that differ from their entries", _AGAIN
     ),
     "index_leftover": _Kind(
-        lambda report: report["index_leftover"], "collections from another number of shards", _AGAIN
+        itemgetter("index_leftover"), "collections from another number of shards", _AGAIN
     ),
     "items_missing": _Kind(
         lambda report: report["items"]["missing"], "vectors of store items missing in the index", _AGAIN

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memcycle.cli.evaluate import AnswerModel, Data, Facts, command_line
+from memcycle.cli.evaluate import AnswerModel, Data, Facts, Resume, command_line
 from memcycle.cli.evolving import evolving, show
 from memcycle.cli.options import BaseUrl, Embedder, Json, Timezone, settings_of
 from memcycle.cli.output import note, print_json
@@ -188,9 +188,6 @@ Stored = Annotated[
         show_default="in --out",
         help="Folder of stored conversations, to be shared by runs one after another.",
     ),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", rich_help_panel=_HOW, help="Go on with the run that is in --out.")
 ]
 
 
