@@ -18,6 +18,7 @@ Floats = NDArray[np.float32]
 
 KEPT = 64
 """Numbers kept a word, at most."""
+_SMALLEST = float(np.finfo(np.float32).tiny)  # a smaller scale is kept as nothing, and nothing divides
 _SAMPLE = resources.files(__package__).joinpath("sample_talk.txt").read_text(encoding="utf-8").splitlines()
 
 
@@ -51,7 +52,7 @@ class Small:
     @property
     def blob(self) -> bytes:
         """Their width in a byte, the scale of all, and a signed byte a number."""
-        scale = float(np.abs(self.vectors).max(initial=0.0)) / 127 or 1.0
+        scale = max(float(np.abs(self.vectors).max(initial=0.0)) / 127, _SMALLEST)
         head = self.vectors.shape[1].to_bytes(1, "little") + np.array(scale, dtype="<f4").tobytes()
         return bytes(head + np.rint(self.vectors / scale).astype(np.int8).tobytes())
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -58,6 +58,8 @@ def kept(bank):
         np.float32, st.tuples(st.integers(0, 5), st.integers(1, KEPT)), elements=st.floats(-1, 1, width=32)
     )
 )
+@example(np.array([[1e-45]], dtype=np.float32))
+@example(np.zeros((2, 3), dtype=np.float32))
 def test_what_is_kept_is_read_back_but_for_rounding(vectors: np.ndarray) -> None:
     blob = Small(vectors).blob
     read = Small.read(blob).vectors
