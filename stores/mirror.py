@@ -165,17 +165,22 @@ class Mirror:
             StoreError: the index cannot be wiped now. The ledger is, and the rest is owed still.
         """
         with self._ledger.read() as conn:
-            owed, compaction = meta.owed_scrubs(conn), meta.owes_compaction(conn)
-        if compaction:
-            with self._ledger.write() as conn:
-                lexical.scrub(conn)
-            self._ledger.compact()
-            self._ledger.checkpoint()
-        if owed:
-            self._wipe_index(owed)
-        if compaction and self._ledger.checkpoint():
-            with self._ledger.write() as conn:
-                meta.compacted(conn)
+            if not meta.owed_scrubs(conn) and meta.owed_compaction(conn) is None:
+                return
+        # One at a time: who waited finds its own text wiped by another's wipe, mostly.
+        with self._exclusive():
+            with self._ledger.read() as conn:
+                owed, mark = meta.owed_scrubs(conn), meta.owed_compaction(conn)
+            if mark is not None:
+                with self._ledger.write() as conn:
+                    lexical.scrub(conn)
+                self._ledger.compact()
+                self._ledger.checkpoint()
+            if owed:
+                self._wipe_index(owed)
+            if mark is not None and self._ledger.checkpoint():
+                with self._ledger.write() as conn:
+                    meta.compacted(conn, mark)
 
     def close(self) -> None:
         """Frees the index. Idempotent."""
@@ -225,16 +230,15 @@ class Mirror:
             finally:
                 self._file_lock.release()
 
-    def _wipe_index(self, owed: list[Scope]) -> None:
-        with self._exclusive():
-            index = self._opened()
-            shards = {index.shard_of(scope) for scope in owed}
-            with self._ledger.write() as conn:
-                for scope in sessions.all_scopes(conn):
-                    if index.shard_of(scope) in shards:
-                        outbox.put_active(conn, scope)
-            index.drop_shards_of(owed)
-            self.drain(self._settings.bulk_batch)
-            self._note = index.scrub()
+    def _wipe_index(self, owed: list[meta.Owed]) -> None:
+        scopes, index = [one.scope for one in owed], self._opened()
+        shards = {index.shard_of(scope) for scope in scopes}
+        with self._ledger.write() as conn:
+            for scope in sessions.all_scopes(conn):
+                if index.shard_of(scope) in shards:
+                    outbox.put_active(conn, scope)
+        index.drop_shards_of(scopes)
+        self.drain(self._settings.bulk_batch)
+        self._note = index.scrub()
         with self._ledger.write() as conn:
             meta.index_scrubbed(conn, owed)

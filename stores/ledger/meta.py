@@ -2,8 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from memcycle.core.scope import Scope
+
+MARKED = "ALTER TABLE scrubs ADD COLUMN mark TEXT NOT NULL DEFAULT '';"
+_MARK = "lower(hex(randomblob(8)))"
 
 
 def embedder(conn: sqlite3.Connection) -> tuple[str, int] | None:
@@ -35,34 +39,46 @@ def put_store_id(conn: sqlite3.Connection, new: str) -> str:
     return store_id(conn) or new
 
 
+class Owed(NamedTuple):
+    """A base scope whose deleted text may still lie in the vector index.
+
+    Attributes:
+        mark: Of the last deletion there; another one since makes it another.
+    """
+
+    scope: Scope
+    mark: str
+
+
 def owe_scrub(conn: sqlite3.Connection, scopes: Iterable[Scope]) -> None:
     """Notes that deleted text of these base scopes may still lie in free pages and in the vector index."""
     conn.executemany(
-        "INSERT OR IGNORE INTO scrubs (user, workspace) VALUES (?, ?)",
+        f"INSERT OR REPLACE INTO scrubs (user, workspace, mark) VALUES (?, ?, {_MARK})",  # noqa: S608 - a constant
         [(scope.user, scope.workspace) for scope in scopes],
     )
-    conn.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('compaction', 'owed')")
+    conn.execute(f"INSERT OR REPLACE INTO meta (key, value) VALUES ('compaction', {_MARK})")  # noqa: S608 - as above
 
 
-def owed_scrubs(conn: sqlite3.Connection) -> list[Scope]:
+def owed_scrubs(conn: sqlite3.Connection) -> list[Owed]:
     """Base scopes whose deleted text was not wiped from the vector index yet."""
-    found = conn.execute("SELECT user, workspace FROM scrubs ORDER BY user, workspace")
-    return [Scope(user=row["user"], workspace=row["workspace"]) for row in found]
+    found = conn.execute("SELECT user, workspace, mark FROM scrubs ORDER BY user, workspace")
+    return [Owed(Scope(user=row["user"], workspace=row["workspace"]), row["mark"]) for row in found]
 
 
-def index_scrubbed(conn: sqlite3.Connection, scopes: Iterable[Scope]) -> None:
-    """Notes that the deleted text of base scopes is gone from the vector index."""
+def index_scrubbed(conn: sqlite3.Connection, owed: Iterable[Owed]) -> None:
+    """Notes that this deleted text is gone from the vector index; what was deleted meanwhile stays owed."""
     conn.executemany(
-        "DELETE FROM scrubs WHERE user = ? AND workspace = ?",
-        [(scope.user, scope.workspace) for scope in scopes],
+        "DELETE FROM scrubs WHERE user = ? AND workspace = ? AND mark = ?",
+        [(one.scope.user, one.scope.workspace, one.mark) for one in owed],
     )
 
 
-def owes_compaction(conn: sqlite3.Connection) -> bool:
-    """Whether deleted text may still lie in the ledger's own file."""
-    return conn.execute("SELECT 1 FROM meta WHERE key = 'compaction'").fetchone() is not None
+def owed_compaction(conn: sqlite3.Connection) -> str | None:
+    """The mark of the last deletion whose text may still lie in the ledger's own file, if any may."""
+    row = conn.execute("SELECT value FROM meta WHERE key = 'compaction'").fetchone()
+    return str(row["value"]) if row else None
 
 
-def compacted(conn: sqlite3.Connection) -> None:
-    """Notes that no deleted text lies in the ledger's file."""
-    conn.execute("DELETE FROM meta WHERE key = 'compaction'")
+def compacted(conn: sqlite3.Connection, mark: str) -> None:
+    """Notes that no text deleted until then lies in the ledger's file; a deletion since stays owed."""
+    conn.execute("DELETE FROM meta WHERE key = 'compaction' AND value = ?", (mark,))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memcycle.core.errors import StoreError
-from memcycle.stores.ledger import changes, entry_words, item_vectors, items, mentions
+from memcycle.stores.ledger import changes, entry_words, item_vectors, items, mentions, meta
 from memcycle.stores.search import lexical
 
 APPLICATION_ID = 0x6D656D63
@@ -162,6 +162,7 @@ MIGRATIONS: tuple[str, ...] = (
     items.SCHEMA + item_vectors.SCHEMA,
     _NUMBERED,
     entry_words.SCHEMA,
+    meta.MARKED,
 )
 """Step n brings a ledger from version n to n + 1. Never change one that was released; append."""
 

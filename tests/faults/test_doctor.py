@@ -190,7 +190,7 @@ def a_vector_of_another_length(home, sql):
 @damage("wipes_owed")
 def a_wipe_cut_short(home, sql):
     sql(
-        "INSERT INTO scrubs SELECT DISTINCT user, workspace FROM entries",
+        "INSERT INTO scrubs (user, workspace) SELECT DISTINCT user, workspace FROM entries",
         "INSERT INTO meta VALUES ('compaction', 'owed')",
     )
 

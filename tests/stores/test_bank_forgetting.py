@@ -4,6 +4,8 @@ from memcycle.core.edit import Edit
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
 from memcycle.stores import mirror
+from memcycle.stores.chroma_index import ChromaIndex
+from memcycle.stores.ledger import connection
 from tests.banks import ANN, BOB, add, apply, open_bank, said, texts, update
 
 MARKER = "Zebraquux"
@@ -208,6 +210,32 @@ def test_a_wipe_that_was_cut_short_is_finished_later(bank, monkeypatch):
     assert bank.get(ANN, [code]) == []
     assert bank.check()["wipes_owed"] == 2
     assert bank.forget(ANN, code) == []
+    assert bank.check()["wipes_owed"] == 0
+    assert files_with(bank.settings.home) == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "step"), [(connection.Ledger, "compact"), (ChromaIndex, "scrub")], ids=["ledger", "index"]
+)
+@pytest.mark.parametrize("second", [ANN, BOB], ids=["same scope", "other scope"])
+def test_what_is_deleted_while_a_wipe_runs_is_owed_after_it(chroma_bank, monkeypatch, owner, step, second):
+    bank, original = chroma_bank, getattr(owner, step)
+    codes = {scope: converse(bank, scope) for scope in (ANN, BOB)}
+    extra = added(bank, f"The parrot is called {MARKER}", "D1:1", scope=second)
+
+    def overtaken(self):
+        done = original(self)
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, step, original)
+            patch.setattr(mirror.Mirror, "wipe", lambda self: None)
+            bank.forget(second, extra)
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, overtaken)
+        bank.forget(ANN, codes[ANN])
+    assert bank.check()["wipes_owed"] == 2
+    bank.forget(BOB, codes[BOB])
     assert bank.check()["wipes_owed"] == 0
     assert files_with(bank.settings.home) == []
 
