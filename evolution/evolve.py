@@ -11,6 +11,7 @@ from memcycle.evolution.nodes import Evolving
 from memcycle.evolution.request import LabOpener
 from memcycle.evolution.routes import after_evaluate, after_guard
 from memcycle.evolution.states import EvolveInput, EvolveOutput, EvolveState
+from memcycle.graph.inline import inline
 from memcycle.graph.node import node
 
 EvolveGraph = CompiledStateGraph[EvolveState, None, EvolveInput, EvolveOutput]
@@ -53,6 +54,6 @@ def build_evolve(
     )
     builder.add_edge("diagnose", "propose")
     builder.add_edge("propose", "guard")
-    builder.add_conditional_edges("guard", after_guard, decided)
+    builder.add_conditional_edges("guard", inline(after_guard), decided)
     builder.add_edge("re_extract", "evaluate")
     return builder.compile(name="evolve")

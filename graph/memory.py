@@ -13,6 +13,7 @@ from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
+from memcycle.graph.inline import inline
 from memcycle.graph.node import nested, node
 from memcycle.graph.recall import recall_graph
 from memcycle.graph.remember import remember_graph
@@ -101,7 +102,7 @@ def memory_graph(
     builder.add_edge("recall", "reply")
     builder.add_edge("reply", "remember")
     builder.add_conditional_edges(
-        "remember", after_remember, {"session ends": "session", "session goes on": END}
+        "remember", inline(after_remember), {"session ends": "session", "session goes on": END}
     )
     builder.add_edge("session", END)
     return builder.compile(name="memory")

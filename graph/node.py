@@ -14,8 +14,8 @@ from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import LLMResult
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langchain_core.runnables.config import patch_config
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config, patch_config
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphInterrupt
 
@@ -23,6 +23,7 @@ from memcycle.agents.runner import PROMPTS
 from memcycle.core.errors import RoleFailed
 from memcycle.core.usage import RoleUsage, Usage
 from memcycle.graph.events import GraphName
+from memcycle.graph.inline import inline
 from memcycle.graph.telling import INTERRUPT, Route, event_of
 
 
@@ -120,32 +121,38 @@ def node(
         graph: Which of our graphs it is a node of: its decisions are streamed then (`memcycle.graph.events`).
         route: The edge taken after it, where that is part of what it decides.
     """
-    made = _Node(name, body, graph, route)
-    return RunnableLambda(made.run, afunc=made.arun, name=name)
+    return _Node(name, body, graph, route)
 
 
-class _Node:
-    """A body, driven sync and async, that tells what it decided."""
+class _Node(Runnable[Any, dict[str, Any]]):
+    """A body, driven sync and async, that tells what it decided.
+
+    LangGraph makes a run of each node and hands its config on, so that nothing of that is done again here.
+    """
 
     def __init__(
         self, name: str, body: Callable[..., Any], graph: GraphName | None, route: RouteOf | None
     ) -> None:
-        self._name, self._body, self._graph, self._route = name, body, graph, route
+        self.name = self._name = name
+        self._body, self._graph, self._route = body, graph, route
         self._takes_config = len(inspect.signature(body).parameters) > 1
+        self._is_plain = not inspect.isgeneratorfunction(body)
 
-    def run(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
-        with self._telling(state) as tell:
-            return tell(self._drive(state, config))
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
+        """The partial state of a state."""
+        with self._telling(input) as tell:
+            return tell(self._drive(input, ensure_config(config)))
 
-    async def arun(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
-        with self._telling(state) as tell:
-            return tell(await self._adrive(state, config))
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
+        """As `invoke`, with role calls awaited natively."""
+        with self._telling(input) as tell:
+            return tell(await self._adrive(input, ensure_config(config)))
 
     def _drive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
-        step: Step | dict[str, Any] = self._start(state, config)
-        if not isinstance(step, Generator):
-            return _finish(step, usage)
+        if self._is_plain:
+            return _finish(self._start(state, config), usage)
+        step: Step = self._start(state, config)
         done, asked = _advance(step, None, None)
         while not done:
             try:
@@ -157,9 +164,9 @@ class _Node:
 
     async def _adrive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
-        step: Step | dict[str, Any] = await asyncio.to_thread(self._start, state, config)
-        if not isinstance(step, Generator):
-            return _finish(step, usage)
+        if self._is_plain:
+            return _finish(await asyncio.to_thread(self._start, state, config), usage)
+        step = self._start(state, config)  # runs nothing of it yet
         done, asked = await asyncio.to_thread(_advance, step, None, None)
         while not done:
             try:
@@ -201,7 +208,7 @@ def nested(
 
     No state key is shared by accident, and the graph is drawn and streamed as nested.
     """
-    return RunnableLambda(read) | graph | RunnableLambda(write)
+    return inline(read) | graph | inline(write)
 
 
 def _advance(step: Step, reply: Any, error: Exception | None) -> tuple[bool, Any]:

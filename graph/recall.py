@@ -12,6 +12,7 @@ from memcycle.core.theta import Switches, Theta
 from memcycle.graph.asking import Asking
 from memcycle.graph.context import Context, ScopeOf, run_context
 from memcycle.graph.environment import Env, make_env
+from memcycle.graph.inline import inline
 from memcycle.graph.node import RouteOf, node
 from memcycle.graph.routes import (
     after_answer,
@@ -141,8 +142,8 @@ class _Ways:
 def _search_edges(builder: Builder, ways: _Ways) -> None:
     """From the plan to the search, by the parts of the question and by the query without names."""
     asked: dict[Hashable, str] = {"entity swap": "swap", "as asked": "search"}
-    builder.add_conditional_edges("plan", ways.planned, {"sub-questions": "decompose", **asked})
-    builder.add_conditional_edges("decompose", ways.asked, asked)
+    builder.add_conditional_edges("plan", inline(ways.planned), {"sub-questions": "decompose", **asked})
+    builder.add_conditional_edges("decompose", inline(ways.asked), asked)
     builder.add_edge("swap", "search")
 
 
@@ -163,9 +164,9 @@ def _judge_edges(builder: Builder, env: Env, ways: _Ways) -> None:
         actions["Retry"] = "widen"
     if switches.refresher:
         actions["Refresh"] = "settle"
-        builder.add_conditional_edges(_settled(builder, env), ways.passed, ends)
-    builder.add_conditional_edges("search", ways.found, searched)
-    builder.add_conditional_edges("judge", ways.action, {**ends, **actions})
+        builder.add_conditional_edges(_settled(builder, env), inline(ways.passed), ends)
+    builder.add_conditional_edges("search", inline(ways.found), searched)
+    builder.add_conditional_edges("judge", inline(ways.action), {**ends, **actions})
 
 
 def _settled(builder: Builder, env: Env) -> str:
@@ -184,16 +185,18 @@ def _settled(builder: Builder, env: Env) -> str:
 def _refine_edges(builder: Builder, ways: _Ways) -> None:
     """Retry's widening, and the loop of Meta-Thinker and Query-Reasoner."""
     builder.add_edge("widen", "search")
-    builder.add_conditional_edges("think", ways.thought, {"answerable": "answer", "not answerable": "reason"})
-    builder.add_conditional_edges("reason", ways.reasoned, {**_NEW_QUERY, "nothing left": "answer"})
+    builder.add_conditional_edges(
+        "think", inline(ways.thought), {"answerable": "answer", "not answerable": "reason"}
+    )
+    builder.add_conditional_edges("reason", inline(ways.reasoned), {**_NEW_QUERY, "nothing left": "answer"})
 
 
 def _answer_edges(builder: Builder, env: Env, ways: _Ways) -> None:
     """From an answer to the end, or to a further search and a second look where it is unsure."""
     ends: dict[Hashable, str] = {"settled": END, "unsure: verify": "verify"}
     if env.settings.switches.iterative:
-        builder.add_conditional_edges("answer", ways.answered, {**ends, "unsure: reflect": "reflect"})
-        builder.add_conditional_edges("reflect", ways.reflected, {**_NEW_QUERY, **ends})
+        builder.add_conditional_edges("answer", inline(ways.answered), {**ends, "unsure: reflect": "reflect"})
+        builder.add_conditional_edges("reflect", inline(ways.reflected), {**_NEW_QUERY, **ends})
     else:
-        builder.add_conditional_edges("answer", ways.answered, ends)
+        builder.add_conditional_edges("answer", inline(ways.answered), ends)
     builder.add_edge("verify", END)

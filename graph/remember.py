@@ -29,6 +29,7 @@ from memcycle.graph.evidence import (
     turn_views,
     unite,
 )
+from memcycle.graph.inline import inline
 from memcycle.graph.node import Step, node
 from memcycle.graph.organisation import Organisation
 from memcycle.graph.refresh import propose
@@ -274,17 +275,23 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
         builder.add_edge("guide", "construct")
     builder.add_edge(START, "stage")
     builder.add_conditional_edges(
-        "stage", after_stage, {"new turns": "plan", "already extracted": "trigger", "nothing new": END}
+        "stage",
+        inline(after_stage),
+        {"new turns": "plan", "already extracted": "trigger", "nothing new": END},
     )
     builder.add_edge("plan", "search")
-    builder.add_conditional_edges("search", after_search, {"candidates": "judge", "no candidates": write})
-    builder.add_conditional_edges("judge", action, actions)
-    builder.add_conditional_edges("construct", covered, {"covered": "check", "uncovered": "reextract"})
+    builder.add_conditional_edges(
+        "search", inline(after_search), {"candidates": "judge", "no candidates": write}
+    )
+    builder.add_conditional_edges("judge", inline(action), actions)
+    builder.add_conditional_edges(
+        "construct", inline(covered), {"covered": "check", "uncovered": "reextract"}
+    )
     builder.add_edge("reextract", "check")
     builder.add_edge("check", "approve" if asks else "apply")
     builder.add_edge("apply", "trigger")
     builder.add_conditional_edges(
-        "trigger", after_trigger, {"episode ends": "write_episode", "goes on": "finish"}
+        "trigger", inline(after_trigger), {"episode ends": "write_episode", "goes on": "finish"}
     )
     builder.add_edge("write_episode", "finish")
     builder.add_edge("finish", END)

@@ -22,6 +22,7 @@ from memcycle.core.settings import Settings
 from memcycle.graph.construct import added, refusals
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
+from memcycle.graph.inline import inline
 from memcycle.graph.maintenance import maintain
 from memcycle.graph.node import Step, nested, node
 from memcycle.graph.remember import remember_graph
@@ -214,24 +215,26 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
     builder.add_edge(START, "find_waiting")
     builder.add_conditional_edges(
         "find_waiting",
-        after_waiting,
+        inline(after_waiting),
         {"turns wait": "catch_up", "none wait": "close_episode", "nothing new": END},
     )
     builder.add_edge("catch_up", "close_episode")
     builder.add_edge("close_episode", "apply_episode")
     builder.add_conditional_edges(
         "apply_episode",
-        partial(after_episode, switches=env.settings.switches),
+        inline(partial(after_episode, switches=env.settings.switches)),
         {"to be examined": "probe", "as it is": "maintain"},
     )
-    builder.add_conditional_edges("probe", after_probe, {"probes": "look_up", "no probes": "maintain"})
     builder.add_conditional_edges(
-        "look_up", after_look_up, {"each probe": "examine", "nothing to ask again": "roll_back"}
+        "probe", inline(after_probe), {"probes": "look_up", "no probes": "maintain"}
+    )
+    builder.add_conditional_edges(
+        "look_up", inline(after_look_up), {"each probe": "examine", "nothing to ask again": "roll_back"}
     )
     builder.add_edge("examine", "grade")
     builder.add_conditional_edges(
         "grade",
-        after_grade,
+        inline(after_grade),
         {"each failed probe": "repair", "all answered": "maintain", "asked again": "roll_back"},
     )
     builder.add_edge("repair", "consolidate")
@@ -242,7 +245,7 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
         builder.add_edge(writes, "write_repair")
     builder.add_conditional_edges(
         "consolidate",
-        after_consolidate,
+        inline(after_consolidate),
         {"proposal": writes, "repaired": "look_up", "nothing repaired": "maintain"},
     )
     builder.add_edge("write_repair", "consolidate")
