@@ -1,6 +1,6 @@
 """What a recall gives back: evidence chosen within its budgets, and the answer that rests on it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
@@ -110,12 +110,23 @@ def shown_views(shown: Sequence[Shown]) -> list[MemoryView]:
 
 def _outdated(env: Env, scope: Scope, entries: Sequence[Entry], state: RecallState) -> set[str]:
     """Ids of entries a newer one contradicts: settled in this recall, or the turns and episodes that say what
-    a contradicted or deleted fact said."""
-    sources = {turn for entry in entries if entry.granularity != "fact" for turn in entry.turns}
-    gone = env.bank().by_turns(scope, sources, "fact", statuses=("superseded", "forgotten"))
-    turns = {turn for fact in _contradicted(env, scope, gone) for turn in fact.turns}
-    old = {entry.id for entry in entries if entry.granularity != "fact" and turns & set(entry.turns)}
-    return old | _of_edited_turns(env, scope, entries) | set(state.get("outdated") or [])
+    a contradicted or deleted fact said, or facts read from a turn that a person has corrected since."""
+    facts = [entry for entry in entries if entry.granularity == "fact"]
+    others = [entry for entry in entries if entry.granularity != "fact"]
+    left = env.bank().by_turns(scope, _turns_of(entries), statuses=("superseded", "forgotten"))
+    said = _turns_of(others)
+    gone = [one for one in left if one.granularity == "fact" and said & set(one.turns)]
+    edited = _turns_of(one for one in left if (one.granularity, one.status) == ("raw", "superseded"))
+    denied = _turns_of(_contradicted(env, scope, gone))
+    return {
+        *(one.id for one in others if denied & set(one.turns)),
+        *(one.id for one in facts if edited & set(one.turns) and not is_correction(one)),
+        *(state.get("outdated") or []),
+    }
+
+
+def _turns_of(entries: Iterable[Entry]) -> set[str]:
+    return {turn for entry in entries for turn in entry.turns}
 
 
 def _contradicted(env: Env, scope: Scope, gone: Sequence[Entry]) -> list[Entry]:
@@ -131,15 +142,6 @@ def _contradicted(env: Env, scope: Scope, gone: Sequence[Entry]) -> list[Entry]:
     return corrected + [
         fact for fact in replaced if not set(fact.turns) <= carried.get(fact.superseded_by or "", set())
     ]
-
-
-def _of_edited_turns(env: Env, scope: Scope, entries: Sequence[Entry]) -> set[str]:
-    """Ids of facts read from a turn that a person has corrected since."""
-    facts = [entry for entry in entries if entry.granularity == "fact" and not is_correction(entry)]
-    named = {turn for fact in facts for turn in fact.turns}
-    edited = env.bank().by_turns(scope, named, "raw", statuses=("superseded",))
-    turns = {turn for raw in edited for turn in raw.turns}
-    return {fact.id for fact in facts if turns & set(fact.turns)}
 
 
 def evidence_item(shown: Shown) -> dict[str, Any]:

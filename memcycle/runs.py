@@ -1,6 +1,5 @@
 """One body for a method and its awaitable form, and one way to run what it prepares."""
 
-import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from memcycle.core.errors import BadInput
+from memcycle.core.in_turn import in_turn
 from memcycle.graph.context import Context
 from memcycle.redacted import redacted_input
 from memcycle.results import Outcome, PendingApproval
@@ -125,7 +125,7 @@ def execute(runner: Runner, run: Run[R]) -> R:
 
 async def aexecute(runner: Runner, run: Run[R]) -> R:
     """Awaitable `execute`: model calls are awaited natively, the rest is done off the event loop."""
-    started = await asyncio.to_thread(_Started, runner, run)
+    started = await in_turn(_Started, runner, run)
     if run.is_over:
         return started.read(run.value)
     with started.told():
@@ -155,7 +155,7 @@ def awaited(
 
     async def run(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if reads:
-            return await aexecute(self, await asyncio.to_thread(make, self, *args, **kwargs))
+            return await aexecute(self, await in_turn(make, self, *args, **kwargs))
         return await aexecute(self, make(self, *args, **kwargs))
 
     return _named(run, method)
@@ -168,7 +168,7 @@ def off_loop(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, 
     """The awaitable form of a method that only touches the store: the same code, in a thread."""
 
     async def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(method, self, *args, **kwargs)
+        return await in_turn(method, self, *args, **kwargs)
 
     return _named(run, method)
 

@@ -37,6 +37,8 @@ class Reading:
     def turns(self, scope: Scope, ids: Iterable[str]) -> list[Turn]:
         """Turns by id, in the given order; unknown ones left out."""
         wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return []
         with self.ledger.read() as conn:
             found = turns.by_ids(conn, scope, wanted)
         return [found[one] for one in wanted if one in found]
@@ -72,6 +74,8 @@ class Reading:
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Entry]:
         """Entries of any status by id, in the given order; unknown ones left out."""
+        if not ids:
+            return []
         with self.ledger.read() as conn:
             return _plain(entries.in_order(entries.by_ids(conn, scope, ids), ids))
 
@@ -102,8 +106,11 @@ class Reading:
         statuses: Sequence[Status] = RECALLABLE,
     ) -> list[Entry]:
         """The entries of these statuses that rest on any of the turns, in conversation order."""
+        wanted = list(turn_ids)
+        if not wanted:
+            return []
         with self.ledger.read() as conn:
-            return _plain(entries.by_turns(conn, scope, turn_ids, granularity, statuses))
+            return _plain(entries.by_turns(conn, scope, wanted, granularity, statuses))
 
     def entries(
         self,

@@ -43,15 +43,15 @@ def figures(result: Soak) -> dict[str, Any]:
     for kind in KINDS:
         times = [one for done in result.done for one in done.seconds.get(kind, ())]
         if times:
-            spent = sum(measured.processor.get(kind, 0.0) for measured in result.measured)
+            spent = sum(measured.kinds.get(kind, 0.0) for measured in result.measured)
+            metered = sum(done.metered[kind] for done in result.done)
             kinds[kind] = {
                 "operations": len(times),
                 "calls": counted["calls"][kind] / len(times),
                 "median_s": median(times),
-                "cpu_ms": 1000 * spent / len(times),
+                "cpu_ms": 1000 * spent / metered if metered else None,
             }
-    whole = sum(sum(measured.processor.values()) for measured in result.measured)
-    rest = sum(measured.processor["rest"] for measured in result.measured)
+    whole = sum(measured.processor for measured in result.measured)
     return {
         "users": result.users,
         "processes": result.processes,
@@ -65,7 +65,7 @@ def figures(result: Soak) -> dict[str, Any]:
         "served_ms": 1000 * result.served_s,
         "cpu_ms_per_call": 1000 * whole / max(1, result.calls),
         "cpu_share_of_a_core": whole / result.seconds,
-        "cpu_rest_ms_per_operation": 1000 * rest / max(1, counted["operations"].total()),
+        "cpu_ms_per_operation": 1000 * whole / max(1, counted["operations"].total()),
         "kinds": kinds,
         "memory_mb": [_memory(measured.resident) for measured in result.measured],
         "loop": [
@@ -102,10 +102,13 @@ def _show(console: Console, told: dict[str, Any]) -> None:
     for heading in ("done", "model calls each", "median s", "own CPU ms each"):
         table.add_column(heading, justify="right")
     for kind, row in told["kinds"].items():
-        numbers = (f"{row['calls']:.1f}", f"{row['median_s']:.2f}", f"{row['cpu_ms']:.0f}")
+        cpu = "-" if row["cpu_ms"] is None else f"{row['cpu_ms']:.0f}"
+        numbers = (f"{row['calls']:.1f}", f"{row['median_s']:.2f}", cpu)
         table.add_row(kind, str(row["operations"]), *numbers)
     table.add_section()
-    table.add_row("rest of the processes", "", "", "", f"{told['cpu_rest_ms_per_operation']:.0f}")
+    calls = told["calls"] / max(1, told["operations"])
+    all_ = (f"{calls:.1f}", "", f"{told['cpu_ms_per_operation']:.0f}")
+    table.add_row("all, with what counts for none", str(told["operations"]), *all_)
     console.print(table)
     lines = [
         f"{told['operations']} operations of {told['sessions']} sessions, {told['calls']} model calls in"

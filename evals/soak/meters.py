@@ -1,8 +1,8 @@
 """What a worker measures beside its work: processor time by kind, the event loop's lag, memory.
 
-Processor time is counted where it is spent: each step of a task on the event loop, and each job of the
-loop's thread pool, counts for the kind of operation that it was begun for. What is left of the process's
-time (the loop itself, the garbage collector between steps, threads of libraries) is `rest`.
+Processor time by kind is counted where it is spent: each step of a task on the event loop, and each job of
+the loop's thread pool, counts for the kind of operation that it was begun for. The loop itself, the garbage
+collector between steps and threads of libraries count for none, only in the time of the whole process.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from memcycle.evals.soak.plan import Kind
 
 T = TypeVar("T")
 OF_KIND: ContextVar[Kind | None] = ContextVar("of_kind", default=None)
-"""The kind of operation that runs now; threads and tasks begun by it inherit it."""
+"""The kind of operation that runs now, None for one not counted; threads and tasks begun by it inherit it."""
 TICK, LATE = 0.01, 0.1
 """Seconds: how often the loop is looked at; from when on it counts as blocked."""
 WORST = 10

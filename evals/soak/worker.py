@@ -14,7 +14,7 @@ from memcycle.core.settings import Settings
 from memcycle.evals.loopback import MODEL
 from memcycle.evals.soak.drive import Done, Driver
 from memcycle.evals.soak.meters import Lag, Processor, Watchdog, resident_mb
-from memcycle.evals.soak.plan import Stint
+from memcycle.evals.soak.plan import Kind, Stint
 from memcycle.evals.workers import die_with_parent
 from memcycle.memory import Memory
 
@@ -26,12 +26,14 @@ class Measured:
     """What one process measured.
 
     Attributes:
-        processor: Seconds by kind, and `rest`. resident: MB, by seconds since the process was ready.
+        processor: Seconds in all. kinds: seconds by kind, of the operations that are metered.
+        resident: MB, by seconds since the process was ready.
         lag: The event loop's.
         warnings: How often each warning was logged.
     """
 
-    processor: dict[str, float]
+    processor: float
+    kinds: dict[Kind, float]
     resident: list[tuple[float, float]]
     lag: Lag
     warnings: dict[str, int] = field(default_factory=dict)
@@ -87,11 +89,9 @@ async def _serve(
         await _Feeder(Driver(memory), slots, tasks, told).run()
         for task in beside:
             task.cancel()
-        spent: dict[str, float] = {
-            kind: value - before.get(kind, 0.0) for kind, value in processor.seconds().items()
-        }
-        rest = time.process_time() - whole - sum(spent.values())
-    told.put(Measured({**spent, "rest": rest}, resident, watchdog.lag, warned.counts))
+        spent = time.process_time() - whole
+        kinds = {kind: value - before.get(kind, 0.0) for kind, value in processor.seconds().items()}
+    told.put(Measured(spent, kinds, resident, watchdog.lag, warned.counts))
 
 
 class _Feeder:

@@ -1,0 +1,75 @@
+"""Work off the event loop: piece by piece, in the order of the calls, and nobody waits for one that hangs."""
+
+import asyncio
+import threading
+from contextvars import ContextVar
+
+import pytest
+
+from memcycle.core.in_turn import in_turn
+
+NAMED: ContextVar[str] = ContextVar("named", default="")
+
+
+async def test_pieces_are_done_one_after_another_in_the_order_of_the_calls():
+    begun, at_once, most = [], 0, 0
+    counting = threading.Lock()
+
+    def work(n):
+        nonlocal at_once, most
+        with counting:
+            begun.append(n)
+            at_once += 1
+            most = max(most, at_once)
+        with counting:
+            at_once -= 1
+        return n
+
+    assert await asyncio.gather(*(in_turn(work, n) for n in range(50))) == list(range(50))
+    assert begun == list(range(50))
+    assert most == 1
+
+
+async def test_the_next_begins_while_one_hangs():
+    let_go = threading.Event()
+    hanging = asyncio.create_task(in_turn(let_go.wait))
+    assert await in_turn(threading.get_ident) != threading.get_ident()
+    assert not hanging.done()
+    let_go.set()
+    assert await hanging
+
+
+async def test_it_runs_in_the_context_of_its_caller():
+    NAMED.set("ann")
+    assert await in_turn(NAMED.get) == "ann"
+
+
+async def test_an_error_is_raised_and_the_next_gets_its_turn():
+    def failing():
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await in_turn(failing)
+    assert await in_turn(lambda: 1) == 1
+
+
+async def test_who_is_cancelled_keeps_nobody_waiting():
+    let_go = threading.Event()
+    first = asyncio.create_task(in_turn(let_go.wait))
+    second = asyncio.create_task(in_turn(lambda: 2))
+    await asyncio.sleep(0)
+    second.cancel()
+    first.cancel()
+    third = await in_turn(lambda: 3)
+    let_go.set()
+    assert third == 3
+    for task in (first, second):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def test_each_event_loop_has_turns_of_its_own():
+    async def many():
+        return await asyncio.gather(*(in_turn(int, "4") for _ in range(3)))
+
+    assert [asyncio.run(many()) for _ in range(2)] == [[4, 4, 4]] * 2
