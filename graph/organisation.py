@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from memcycle.agents.constructor import FactDraft
 from memcycle.core.edit import Edit
 from memcycle.core.entry import Entry, new_entry
+from memcycle.core.language.labels import borne_out
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 
@@ -74,8 +75,12 @@ class AtomicFacts:
 
 
 def fact_entry(fact: Decided, made: Made) -> Entry:
-    """The entry of one fact. What it contradicts or repeats is settled by the edit, not here."""
+    """The entry of one fact, with the labels that its words bear out.
+
+    What it contradicts or repeats is settled by the edit, not here.
+    """
     draft, turn = fact.draft, fact.turn
+    said = (draft.text, turn.text, turn.speaker, draft.speaker or "")
     return new_entry(
         made.scope.within(turn.session),
         "fact",
@@ -91,11 +96,11 @@ def fact_entry(fact: Decided, made: Made) -> Entry:
         event_precision=draft.event_precision if draft.event_time else None,
         valid_from=draft.event_time or turn.time,
         observed_at=turn.time,
-        entities=tuple(draft.entities),
-        persons=tuple(draft.persons),
-        locations=tuple(draft.locations),
+        entities=borne_out(draft.entities, *said),
+        persons=borne_out(draft.persons, *said),
+        locations=borne_out(draft.locations, *said),
         topics=tuple(draft.topics),
-        keywords=tuple(draft.keywords),
+        keywords=borne_out(draft.keywords, *said),
         importance=draft.importance,
         confidence=draft.confidence,
         actor=fact.actor,

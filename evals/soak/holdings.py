@@ -34,7 +34,8 @@ def in_ledger(path: Path) -> Iterator[Held]:
     """What the ledger's tables hold, of any status, with its log and its probes."""
     with sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True) as conn:
         for user, text, granularity, status in conn.execute(
-            "SELECT user, text || ' ' || coalesce(quote, ''), granularity, status FROM entries"
+            "SELECT user, text || ' ' || coalesce(quote, '') || entities || persons || locations || topics"
+            " || keywords, granularity, status FROM entries"
             " WHERE granularity <> 'raw' UNION ALL"
             " SELECT user, text, granularity, status FROM entries WHERE granularity = 'raw'"
         ):

@@ -142,11 +142,11 @@ def test_a_merged_text_says_only_what_one_of_the_two_says(wanted, proposal, stor
 
 def test_a_merged_entry_rests_on_both_and_keeps_what_either_knew():
     stored = fact("Ana rows", "D1:1", persons=("Ana",), importance=0.9, event_time=MAY, event_precision="day")
-    proposal = item("Ana rows in Graz", stored, persons=["Eva"], importance=0.2)
+    proposal = item("Ana rows with Eva", stored, persons=["Eva"], importance=0.2)
     edit = merged_edit(proposal, decide(verdict("MERGE"), proposal), Made(ANN, "rules", "shipped"))
     assert (edit.op, edit.target, edit.actor) == ("UPDATE", stored.id, REPAIRER)
     entry = edit.entry
-    assert (entry.text, entry.turns, entry.persons) == ("Ana rows in Graz", ("D1:1", "D1:3"), ("Ana", "Eva"))
+    assert (entry.text, entry.turns, entry.persons) == ("Ana rows with Eva", ("D1:1", "D1:3"), ("Ana", "Eva"))
     assert (entry.importance, entry.event_time, entry.event_precision) == (0.9, MAY, "day")
 
 

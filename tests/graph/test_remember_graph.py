@@ -163,6 +163,33 @@ def test_refresh_updates_the_conflicting_memory_and_keeps_history(cycle):
     ]
 
 
+def test_what_replaces_a_fact_takes_over_no_name_that_it_does_not_speak_of(cycle):
+    """It would outlive the words it comes from, when those are forgotten."""
+    told = FactDraft(text="Ana teaches at Larkfield", turn=0, entities=["Ana", "Larkfield"], persons=["Ana"])
+    cycle.remember("I teach at Larkfield", constructor=facts(told), **QUIET)
+    (old,) = cycle.bank.entries(ANA, granularity="fact")
+    assert old.entities == ("Ana", "Larkfield")
+    cycle.remember(
+        "I teach at Quarry Lane now",
+        judge=conflict_with("Ana teaches at Larkfield"),
+        refresher=Scripted(
+            RefresherOutput(edits=[Refresh(op="UPDATE", memory=0, text="Ana teaches at Quarry Lane", turn=1)])
+        ),
+        constructor=facts(),
+        fact_judge=Always(FactJudgeOutput(verdicts=[])),
+        **QUIET,
+    )
+    (new,) = cycle.bank.entries(ANA, granularity="fact")
+    assert (new.text, new.entities) == ("Ana teaches at Quarry Lane", ("Ana",))
+
+
+def test_a_fact_carries_no_name_from_the_turns_around_its_own(cycle):
+    drawn = FactDraft(text="Ana lives there", turn=0, entities=["Larkfield"], locations=["Larkfield"])
+    cycle.remember("I live there", constructor=facts(drawn), **QUIET)
+    (fact,) = cycle.bank.entries(ANA, granularity="fact")
+    assert (fact.entities, fact.locations) == ((), ())
+
+
 @pytest.mark.parametrize("memory", [1, 7, -1])
 def test_the_refresher_touches_the_conflict_set_only(cycle, memory):
     cycle.remember("I teach at Larkfield", constructor=facts("Ana teaches at Larkfield"), **QUIET)

@@ -32,6 +32,19 @@ def test_an_edit_inserts_a_successor_that_keeps_the_rest(bank):
     )  # fmt: skip
 
 
+def test_an_edit_keeps_the_names_that_its_words_bear_out(bank):
+    labels = {
+        "entities": ("Ann", "Graz"),
+        "persons": ("Ann",),
+        "locations": ("Graz",),
+        "keywords": ("lives",),
+    }
+    (graz,) = apply(bank, ANN, [add("Ann lives in Graz", "D1:1", **labels)]).added
+    linz = bank.edit(ANN, graz, "Ann is living in Linz")
+    assert (linz.entities, linz.persons, linz.locations) == (("Ann",), ("Ann",), ())
+    assert linz.keywords == ("lives",)
+
+
 def test_an_edited_entry_is_found_by_its_new_words(bank, list_index):
     bank.stage_turns(ANN, [said(1, "quokka")])
     bank.commit_session(ANN)

@@ -1,0 +1,15 @@
+"""Names and keywords that the words of a statement bear out."""
+
+from collections.abc import Iterable
+
+from memcycle.core.language.tokens import stems
+
+
+def borne_out(labels: Iterable[str], *said: str) -> tuple[str, ...]:
+    """The labels whose words all stand in what is said, in any inflection; each once.
+
+    A label taken from elsewhere, such as another turn or the fact that this one replaces, would outlive the
+    words that it comes from when those are forgotten, and be found under a name that it does not speak of.
+    """
+    words = {stem for text in said for stem in stems(text)}
+    return tuple(dict.fromkeys(label for label in labels if words.issuperset(stems(label) or [label])))
