@@ -28,12 +28,22 @@ async def in_turn(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
     turn = _turns.get(loop)
     if turn is None:
         turn = _turns[loop] = asyncio.Semaphore(1)
-    async with turn:
+    await turn.acquire()
+    over = _Once(turn.release)
+    slow = loop.call_later(PATIENCE, over)
+    try:
         call = partial(contextvars.copy_context().run, work, *args, **kwargs)
-        running = loop.run_in_executor(None, call)
-        try:
-            await asyncio.wait((running,), timeout=PATIENCE)
-        except asyncio.CancelledError:
-            running.cancel()
-            raise
-    return await running
+        return await loop.run_in_executor(None, call)
+    finally:
+        slow.cancel()
+        over()
+
+
+class _Once:
+    def __init__(self, do: Callable[[], None]) -> None:
+        self._do: Callable[[], None] | None = do
+
+    def __call__(self) -> None:
+        do, self._do = self._do, None
+        if do is not None:
+            do()

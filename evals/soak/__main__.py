@@ -60,7 +60,7 @@ def figures(result: Soak) -> dict[str, Any]:
         "sessions": len(result.done),
         "operations": counted["operations"].total(),
         "calls": result.calls,
-        "calls_per_s": result.calls / result.seconds,
+        "calls_per_s": result.full_calls / result.full_seconds,
         "share_of_latency": result.share,
         "served_ms": 1000 * result.served_s,
         "cpu_ms_per_call": 1000 * whole / max(1, result.calls),

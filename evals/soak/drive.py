@@ -13,7 +13,7 @@ from memcycle.evals.soak.plan import Kind, Message, Op, Stint, marks, number_of,
 from memcycle.memory import Memory
 from memcycle.results import Answer
 
-ONE_OF = 8
+ONE_OF = 16
 """Of so many users one has its processor time counted by kind: counting costs some 8 % of what is counted."""
 
 

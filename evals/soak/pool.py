@@ -39,6 +39,7 @@ class Soak:
     Attributes:
         seconds: From the first stint to the last one's end. calls: model calls meanwhile; served_s: what the
             server took for one, the mean.
+        full_seconds, full_calls: The same until no new stints were begun, while all users were there.
         entries: Stored at the end.
     """
 
@@ -47,6 +48,8 @@ class Soak:
     latency: float
     seconds: float = 0.0
     calls: int = 0
+    full_seconds: float = 0.0
+    full_calls: int = 0
     served_s: float = 0.0
     entries: int = 0
     done: list[Done] = field(default_factory=list)
@@ -60,12 +63,12 @@ class Soak:
 
     @property
     def share(self) -> float:
-        """Throughput against what latency allows: model calls x latency / users / seconds.
+        """Throughput, with all users there, against what latency allows: calls x latency / users / seconds.
 
         1 where every user always waits for exactly one call of the model, which is all that users who call
         one after another can do; what is missing is time that memcycle took.
         """
-        return self.calls * self.latency / self.users / self.seconds if self.seconds else 0.0
+        return self.full_calls * self.latency / self.users / self.full_seconds if self.full_seconds else 0.0
 
 
 def soak(
@@ -168,6 +171,9 @@ def _run(
             if over < seconds and not said.errors:
                 tasks.put(known[said.user].next_stint())
             else:
+                if not result.full_seconds:
+                    result.full_seconds = over
+                    result.full_calls = served_so_far(url).calls - before.calls
                 waiting -= 1
         result.seconds = time.perf_counter() - started
         after = served_so_far(url)

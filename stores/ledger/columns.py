@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Any
@@ -89,11 +88,9 @@ def entry_columns(entry: Entry) -> dict[str, Any]:
     return values
 
 
-def to_entry(row: sqlite3.Row) -> Entry:
-    """The entry a row of the table `entries` holds."""
-    # Reading entries is the larger part of a search: a row looks for each name among all its columns, and
-    # most lists are empty.
-    held = dict(zip(row.keys(), row, strict=True))
+def to_entry(held: Mapping[str, Any]) -> Entry:
+    """The entry that a row of the table `entries` holds, by column."""
+    # Reading entries is the larger part of a search, and most lists are empty.
     values: dict[str, Any] = {name: held[name] for name in _AS_IS}
     if held["zone"]:
         values.update({name: in_zone(held[name], held["zone"]) for name in LOCAL if held[name]})

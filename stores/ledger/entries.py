@@ -2,11 +2,16 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import Vector, json_list, same_hash, to_entry, to_vector
+
+PARSED = 8_192
+"""Entries kept as they were parsed, about 4 KB each."""
 
 
 class StoredEntry(NamedTuple):
@@ -25,8 +30,27 @@ class Listing(NamedTuple):
     statuses: tuple[Status, ...] = ("active", "staged")
 
 
-def _stored(rows: Iterable[sqlite3.Row]) -> list[StoredEntry]:
-    return [StoredEntry(row["row"], to_entry(row), to_vector(row["vector"])) for row in rows]
+def _stored(rows: sqlite3.Cursor) -> list[StoredEntry]:
+    names = tuple(column[0] for column in rows.description)
+    return [_own(_parsed(names, tuple(row))) for row in rows]
+
+
+@lru_cache(maxsize=PARSED)
+def _parsed(names: tuple[str, ...], values: tuple[Any, ...]) -> StoredEntry:
+    """The nodes of a run read the same entries one after another, and parsing is most of a read.
+
+    The key is all that a row holds, so that nothing here can be out of date.
+    """
+    held = dict(zip(names, values, strict=True))
+    return StoredEntry(held["row"], to_entry(held), to_vector(held["vector"]))
+
+
+def _own(stored: StoredEntry) -> StoredEntry:
+    """Metadata are all of an entry that its reader could change."""
+    entry = stored.entry
+    if not entry.metadata:
+        return stored
+    return stored._replace(entry=entry.model_copy(update={"metadata": deepcopy(entry.metadata)}))
 
 
 def by_rows(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, StoredEntry]:
