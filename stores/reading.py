@@ -39,7 +39,7 @@ class Reading:
         wanted = list(dict.fromkeys(ids))
         if not wanted:
             return []
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             found = turns.by_ids(conn, scope, wanted)
         return [found[one] for one in wanted if one in found]
 
@@ -47,17 +47,17 @@ class Reading:
         self, scope: Scope, *, last: int | None = None, before: int | None = None
     ) -> list[Turn]:
         """Turns of the scope's session in order: the `last` ones, of those before a position (exclusive)."""
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             return turns.of_session(conn, scope, staging.session_of(scope), last=last, before=before)
 
     def unprocessed(self, scope: Scope) -> list[Turn]:
         """Turns not read to the end yet, of the scope's session or of all."""
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             return turns.unprocessed(conn, scope)
 
     def turn_states(self, scope: Scope, ids: Iterable[str]) -> dict[str, str]:
         """State (staged, unextracted, extracted, processed) by turn id; unknown ids left out."""
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             return dict(turns.states(conn, scope, ids))
 
     def open_segment(self, scope: Scope) -> list[Turn]:
@@ -69,19 +69,19 @@ class Reading:
 
     def next_position(self, scope: Scope) -> int:
         """The place of the session's next turn, from 1."""
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             return sessions.last_position(conn, scope, staging.session_of(scope)) + 1
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Entry]:
         """Entries of any status by id, in the given order; unknown ones left out."""
         if not ids:
             return []
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             return _plain(entries.in_order(entries.by_ids(conn, scope, ids), ids))
 
     def find(self, scope: Scope, prefix: str) -> list[Entry]:
         """Entries of any status whose id begins so."""
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             return _plain(entries.beginning(conn, scope, prefix))
 
     def speakers(self, scope: Scope) -> frozenset[str]:
@@ -91,7 +91,7 @@ class Reading:
 
     def users(self) -> list[str]:
         """Every user who has entries here, for whoever administers the home."""
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             return entries.users(conn)
 
     def raw_entries(self, scope: Scope, turn_ids: Iterable[str]) -> list[Entry]:
@@ -109,7 +109,7 @@ class Reading:
         wanted = list(turn_ids)
         if not wanted:
             return []
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             return _plain(entries.by_turns(conn, scope, wanted, granularity, statuses))
 
     def entries(
@@ -137,7 +137,7 @@ class Reading:
         statuses: Sequence[Status] = RECALLABLE,
     ) -> dict[Granularity, int]:
         """How many entries `entries` would list, by granularity; granularities without any are left out."""
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             return entries.counts(conn, scope, Listing(granularity, kind, tuple(statuses)))
 
     def history(self, scope: Scope, entry_id: str) -> list[Event]:
@@ -165,7 +165,7 @@ class Reading:
 
     def conflicts(self, scope: Scope) -> list[tuple[str, str, str]]:
         """Pairs of contradicting entries that wait to be settled, each with its reason, oldest first."""
-        with self.ledger.read() as conn:
+        with self.ledger.look() as conn:
             return conflicts.queued(conn, scope)
 
     def sessions(self, scope: Scope) -> list[SessionInfo]:

@@ -70,6 +70,12 @@ class Ledger:
                 conn.rollback()
 
     @contextmanager
+    def look(self) -> Iterator[sqlite3.Connection]:
+        """As `read`, for one statement, which is a consistent view by itself."""
+        with self._explained(), self._connection() as conn:
+            yield conn
+
+    @contextmanager
     def write(self, scope: Scope | None = None) -> Iterator[sqlite3.Connection]:
         """One transaction, committed at the end, rolled back on any exception. Do not nest.
 

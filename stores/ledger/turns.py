@@ -2,7 +2,8 @@
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, get_args
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, get_args
 
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
@@ -25,16 +26,18 @@ def identity_of(turn: Turn) -> str:
 
 
 def _turn(row: sqlite3.Row) -> Turn:
-    return Turn(
-        id=row["id"],
-        session=row["session"],
-        position=row["position"],
-        speaker=row["speaker"],
-        role=row["role"],
-        text=row["text"],
-        time=in_zone(row["time"], row["zone"]),
-        message_id=row["message_id"],
-    )
+    return _parsed(tuple(row[name] for name in _COLUMNS))
+
+
+_COLUMNS = ("id", "session", "position", "speaker", "role", "text", "time", "zone", "message_id")
+
+
+@lru_cache(maxsize=8192)
+def _parsed(values: tuple[Any, ...]) -> Turn:
+    """Cached, since each node of a run reads the last turns anew; a turn never changes."""
+    held = dict(zip(_COLUMNS, values, strict=True))
+    held["time"] = in_zone(held["time"], held.pop("zone"))
+    return Turn.model_validate(held)
 
 
 def insert(
