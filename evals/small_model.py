@@ -228,7 +228,11 @@ def _cycle(
         max_tokens=max_tokens,
         timeout=timeout,
         max_retries=0,
-        temperature=0,
+        # Taking the likeliest token each time, it repeats one until the limit in almost every reply.
+        temperature=0.7,
+        frequency_penalty=0.6,
+        presence_penalty=0.6,
+        seed=1,
         cap=LARGER * max_tokens,
         asked=heard.asked,
     )
