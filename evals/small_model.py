@@ -220,7 +220,7 @@ def _cycle(
     url: str, sessions: list[Session], questions: list[str], *, chunk: int, max_tokens: int, timeout: float
 ) -> Cycle:
     heard, errors = Heard(), Console(stderr=True)
-    # One try a call, so that each is counted; greedy, so that a run can be repeated.
+    # One try a call, so that each is counted; a seed, so that a run can be repeated.
     model = CappedModel(
         model="small-model",
         base_url=url,
