@@ -76,6 +76,7 @@ class _Session(Repairing):
             "written": [],
             "maintained": {},
             "unverified": SKIPPED if state.get("verify") is False else "",
+            "rejected": [],
             "warnings": None,
             "usage": None,
         }
@@ -89,7 +90,7 @@ class _Session(Repairing):
 
     def _nothing(self, scope: Scope, info: "SessionInfo | None", fresh: dict[str, Any]) -> dict[str, Any]:
         counts = SessionReport().model_dump(exclude={"usage"})
-        ended = {**_status(scope, info), **counts, "episodes": [], "warnings": []}
+        ended = {**_status(scope, info), **counts, "episodes": [], "rejected": [], "warnings": []}
         return {**fresh, "verify": None, "result": ended}
 
     def close_episode(self, state: SessionState, config: RunnableConfig) -> Step:
@@ -132,8 +133,9 @@ class _Session(Repairing):
         # Gone only where the user was forgotten meanwhile: then there is nothing to tell of it.
         info = next(iter(bank.sessions(scope)), None)
         counts = found.model_copy(update={"committed": committed}).model_dump(exclude={"usage"})
-        told = {"episodes": state["result"]["episodes"], "warnings": state["warnings"]}
-        return {"verify": None, "result": {**_status(scope, info), **counts, **told}}
+        told = {name: state[name] for name in ("rejected", "warnings")}
+        episodes = state["result"]["episodes"]
+        return {"verify": None, "result": {**_status(scope, info), **counts, "episodes": episodes, **told}}
 
 
 def _status(scope: Scope, info: "SessionInfo | None") -> dict[str, str | None]:
@@ -190,7 +192,9 @@ def _waiting(_: SessionState) -> dict[str, Any]:
 
 
 def _remembered(output: dict[str, Any]) -> dict[str, Any]:
-    return {"warnings": output["result"]["warnings"], "usage": output.get("usage") or {}}
+    result = output["result"]
+    told = {"rejected": result["rejected"], "warnings": result["warnings"]}
+    return {**told, "usage": output.get("usage") or {}}
 
 
 _NODES = (

@@ -189,6 +189,7 @@ class SessionState(SessionInput, total=False):
         proposal: Id of the probe whose repair is decided, with the decision and the edit to be written.
         written: Ids of entries that repairs wrote. maintained: counts of what maintenance did.
         unverified: Why the session could not be verified, empty if it could.
+        rejected: What was proposed of the turns that waited, and not stored.
     """
 
     open: bool
@@ -212,6 +213,7 @@ class SessionState(SessionInput, total=False):
     written: list[str]
     maintained: dict[str, int]
     unverified: str
+    rejected: list[dict[str, str]]
     result: dict[str, Any]
     warnings: Annotated[list[str], collect]
     usage: Counted

@@ -142,4 +142,6 @@ def _end(runs: IngestRuns, scope: Scope, result: Ingested, *, verify: bool | Non
     result.rolled_back += ended.rolled_back
     result.merged += ended.merged
     result.unverified += [ended.session] if ended.status == "committed_unverified" else []
+    result.rejected += ended.rejected
+    result.warnings += ended.warnings
     result.usage = add_usage(result.usage, ended.usage)

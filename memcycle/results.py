@@ -208,12 +208,14 @@ class Ended(SessionReport, _Session, Outcome):
         status: `committed`, or `committed_unverified` with the `reason` why it was not examined; `open`
             where turns that came meanwhile wait for the next end; `verifying` while a person is asked.
         episodes: Ids of the episodes its last turns became.
+        rejected: What was proposed of turns that had waited to be read, and not stored.
         warnings: What did not go as it should, in words.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     episodes: list[str] = []
+    rejected: list[Refused] = []
     warnings: list[str] = []
 
     @classmethod

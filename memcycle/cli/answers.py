@@ -8,8 +8,12 @@ from rich.text import Text
 from memcycle.cli.output import say, screen, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from memcycle.core.usage import Usage
-    from memcycle.results import Answer, Evidence
+    from memcycle.results import Answer, Evidence, Refused
+
+_SHOWN_REFUSALS = 5
 
 
 def say_answer(answer: "Answer", *, limit: int = 10) -> None:
@@ -54,6 +58,14 @@ def turn_range(turns: list[str]) -> str:
         return "".join(turns)
     (session, _, _), (other, _, last) = turns[0].rpartition(":"), turns[-1].rpartition(":")
     return f"{turns[0]}-{last}" if session == other else f"{turns[0]} .. {turns[-1]}"
+
+
+def say_refused(rejected: "Sequence[Refused]") -> None:
+    """What was proposed and not stored, the first of it."""
+    for refused in rejected[:_SHOWN_REFUSALS]:
+        say(("  not stored: ", "dim"), shown(refused.text), (f"  {shown(refused.why)}", "dim"))
+    if len(rejected) > _SHOWN_REFUSALS:
+        say((f"  ... and {len(rejected) - _SHOWN_REFUSALS} more (see --json)", "dim"))
 
 
 def say_usage(usage: "Usage") -> None:

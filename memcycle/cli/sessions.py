@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memcycle.cli.answers import say_usage
+from memcycle.cli.answers import say_refused, say_usage
 from memcycle.cli.ids import only_user
 from memcycle.cli.kept import Kept, leave_waiting, one_run
 from memcycle.cli.options import (
@@ -142,6 +142,7 @@ def verify(
     leave_waiting(ended)
     for warning in ended.warnings:
         note(f"Note: {warning}", "yellow")
+    say_refused(ended.rejected)
     say_usage(ended.usage)
     if ended.probes:
         say((f"Each of its probes: {_command(['session'], session_id, owner, where, settings.home)}", "dim"))

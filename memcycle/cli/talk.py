@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from memcycle.cli.answers import say_answer, say_usage
+from memcycle.cli.answers import say_answer, say_refused, say_usage
 from memcycle.cli.kept import Kept, Person, ingest_thread, leave_waiting, one_run
 from memcycle.cli.options import (
     Approve,
@@ -41,8 +41,6 @@ from memcycle.files import Format
 if TYPE_CHECKING:
     from memcycle.ingest import Progress as Stored
     from memcycle.results import Answer, Ingested
-
-_SHOWN_REFUSALS = 5
 
 
 def ingest(
@@ -221,10 +219,7 @@ def _say_ingested(result: "Ingested") -> None:
             f"with {result.probes} probes: {result.passed_before} passed, {result.passed_after} after repair "
             f"({result.repairs} repairs kept, {result.rolled_back} rolled back, {result.merged} merged).",
         )
-    for refused in result.rejected[:_SHOWN_REFUSALS]:
-        say(("  not stored: ", "dim"), shown(refused.text), (f"  {shown(refused.why)}", "dim"))
-    if len(result.rejected) > _SHOWN_REFUSALS:
-        say((f"  ... and {len(result.rejected) - _SHOWN_REFUSALS} more (see --json)", "dim"))
+    say_refused(result.rejected)
     say_usage(result.usage)
 
 

@@ -471,3 +471,13 @@ def test_state_holds_no_text_that_the_ledger_holds(cycle):
     assert not any("walnuts" in state for state in kept)
     assert states[-1]["edit"] is None
     assert states[-1]["episodes"] == []
+
+
+def test_what_the_end_proposes_of_waiting_turns_and_does_not_store_is_told(cycle):
+    failing = Scripted(RoleFailed("constructor", "nonsense", ""))
+    waiting = cycle.remember(SAID[0], constructor=failing)["result"]
+    assert waiting["unextracted"] == waiting["turns"]
+    blank = Scripted(ConstructorOutput(facts=[FactDraft(text=" ", turn=1)]))
+    ended = cycle.end(constructor=blank, verify=False)["result"]
+    assert ended["rejected"] == [{"text": " ", "why": "an empty statement"}]
+    assert cycle.end()["result"]["rejected"] == []
