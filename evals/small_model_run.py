@@ -37,15 +37,15 @@ LADDER = 2
 ASKED_TO_FORGET = re.compile(r"\b(forget|delete|remove|erase|wipe|clear|drop|discard)\b", re.IGNORECASE)
 
 
-def budget(unit: str, k_r: int, rounds: int, probes: int) -> int:
+def budget(unit: str, k_r: int, rounds: int, probes: int, turns: int) -> int:
     """Runs of roles that one step may take at most.
 
-    A chunk: Retriever, Judge and Retries, Refresher, Meta-Thinker, Constructor, fact check, Episode trigger
-    and writer. An end: those of a chunk that still waits, Episode writer, Prober, for each probe an answer, a
+    A chunk: Retriever, Judge and Retries, Refresher, Meta-Thinker, Constructor, fact check, Episode trigger,
+    and an Episode writer for each episode that ends there, at each of its turns at most. An end: those of a chunk that still waits, Episode writer, Prober, for each probe an answer, a
     repair, a consolidation and an answer again, the Grader twice. A question: Retriever, Judge and Retries,
     Answerer, and for each round Meta-Thinker and Query-Reasoner, and once more the Meta-Thinker.
     """
-    chunk = 7 + 1 + k_r
+    chunk = 6 + turns + 1 + k_r
     return {
         "chunk": chunk,
         "session's end": chunk + 2 + 4 * probes + 2,
@@ -209,14 +209,15 @@ class Runner:
         for session in sessions:
             for start in range(0, len(session.turns), chunk):
                 turns = list(session.turns[start : start + chunk])
-                self._step("chunk", f"{turns[0].id} to {turns[-1].id}", partial(self._memory.add, turns))
-            self._step("session's end", session.name, partial(self._memory.end_session, session.name))
+                self._step("chunk", f"{turns[0].id} to {turns[-1].id}", partial(self._memory.add, turns), len(turns))
+            end = partial(self._memory.end_session, session.name)
+            self._step("session's end", session.name, end, len(session.turns))
         for n, question in enumerate(questions, 1):
             self._step("question", str(n), partial(self._memory.ask, question))
         self._look([turn for session in sessions for turn in session.turns])
         return self.cycle
 
-    def _step(self, unit: str, name: str, do: Callable[[], Any]) -> None:
+    def _step(self, unit: str, name: str, do: Callable[[], Any], turns: int = 0) -> None:
         heard, started = self.cycle.heard, perf_counter()
         before, asked = heard.runs.total(), heard.calls
         self._tell(f"{unit} {name}")
@@ -230,7 +231,7 @@ class Runner:
             usage = result.usage
             self.cycle.warnings += result.warnings
             self.cycle.rejected += getattr(result, "rejected", [])
-        allowed = budget(unit, self._theta.k_r, self._theta.h, Verification().probes)
+        allowed = budget(unit, self._theta.k_r, self._theta.h, Verification().probes, turns)
         took = perf_counter() - started
         runs = heard.runs.total() - before
         calls, most = heard.calls - asked, ATTEMPTS * allowed + LADDER * len(OUTPUTS)

@@ -144,7 +144,8 @@ def test_a_request_to_forget_must_stand_in_a_turn():
 def test_a_step_over_its_budget_is_told():
     heard = Heard()
     runner = Runner(memory=None, heard=heard, theta=Theta(), tell=lambda _: None)
-    allowed = budget("chunk", 2, 3, 5)
+    allowed = budget("chunk", 2, 3, 5, 6)
+    assert allowed == 6 + 6 + 1 + 2
     for runs, calls in ((allowed, 1), (allowed + 1, 1), (1, 99)):
         runner.cycle.steps.append(Step("chunk", f"{runs}/{calls}", 1.0, {}, calls, runs, allowed, 40))
     assert [step.name for step in runner.cycle.over] == [f"{allowed + 1}/1", "1/99"]
