@@ -41,9 +41,10 @@ def budget(unit: str, k_r: int, rounds: int, probes: int, turns: int) -> int:
     """Runs of roles that one step may take at most.
 
     A chunk: Retriever, Judge and Retries, Refresher, Meta-Thinker, Constructor, fact check, Episode trigger,
-    and an Episode writer for each episode that ends there, at each of its turns at most. An end: those of a chunk that still waits, Episode writer, Prober, for each probe an answer, a
-    repair, a consolidation and an answer again, the Grader twice. A question: Retriever, Judge and Retries,
-    Answerer, and for each round Meta-Thinker and Query-Reasoner, and once more the Meta-Thinker.
+    and an Episode writer for each episode that ends there, at each of its turns at most. An end: those of a
+    chunk that still waits, Episode writer, Prober, for each probe an answer, a repair, a consolidation and an
+    answer again, the Grader twice. A question: Retriever, Judge and Retries, Answerer, and for each round
+    Meta-Thinker and Query-Reasoner, and once more the Meta-Thinker.
     """
     chunk = 6 + turns + 1 + k_r
     return {
@@ -209,7 +210,9 @@ class Runner:
         for session in sessions:
             for start in range(0, len(session.turns), chunk):
                 turns = list(session.turns[start : start + chunk])
-                self._step("chunk", f"{turns[0].id} to {turns[-1].id}", partial(self._memory.add, turns), len(turns))
+                self._step(
+                    "chunk", f"{turns[0].id} to {turns[-1].id}", partial(self._memory.add, turns), len(turns)
+                )
             end = partial(self._memory.end_session, session.name)
             self._step("session's end", session.name, end, len(session.turns))
         for n, question in enumerate(questions, 1):
