@@ -9,6 +9,7 @@ process, keeps nobody up.
 import asyncio
 import contextvars
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -29,21 +30,8 @@ async def in_turn(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
     if turn is None:
         turn = _turns[loop] = asyncio.Semaphore(1)
     await turn.acquire()
-    over = _Once(turn.release)
-    slow = loop.call_later(PATIENCE, over)
-    try:
+    with ExitStack() as held:
+        held.callback(turn.release)
+        held.callback(loop.call_later(PATIENCE, held.close).cancel)
         call = partial(contextvars.copy_context().run, work, *args, **kwargs)
         return await loop.run_in_executor(None, call)
-    finally:
-        slow.cancel()
-        over()
-
-
-class _Once:
-    def __init__(self, do: Callable[[], None]) -> None:
-        self._do: Callable[[], None] | None = do
-
-    def __call__(self) -> None:
-        do, self._do = self._do, None
-        if do is not None:
-            do()

@@ -131,11 +131,12 @@ class _Node(Runnable[Any, dict[str, Any]]):
     LangGraph makes a run of each node and hands its config on, so that nothing of that is done again here.
     """
 
+    name: str
+
     def __init__(
         self, name: str, body: Callable[..., Any], graph: GraphName | None, route: RouteOf | None
     ) -> None:
-        self.name = self._name = name
-        self._body, self._graph, self._route = body, graph, route
+        self.name, self._body, self._graph, self._route = name, body, graph, route
         self._takes_config = len(inspect.signature(body).parameters) > 1
         self._is_plain = not inspect.isgeneratorfunction(body)
 
@@ -195,7 +196,7 @@ class _Node(Runnable[Any, dict[str, Any]]):
             raise
 
     def _tell(self, update: dict[str, Any], route: Route | None) -> None:
-        event = event_of(self._graph, self._name, update, route) if self._graph is not None else None
+        event = event_of(self._graph, self.name, update, route) if self._graph is not None else None
         if event is not None:
             get_stream_writer()(event)
 

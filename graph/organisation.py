@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from memcycle.agents.constructor import FactDraft
 from memcycle.core.edit import Edit
 from memcycle.core.entry import Entry, new_entry
-from memcycle.core.language.labels import borne_out
+from memcycle.core.language.labels import NAMES, borne_out
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 
@@ -96,11 +96,8 @@ def fact_entry(fact: Decided, made: Made) -> Entry:
         event_precision=draft.event_precision if draft.event_time else None,
         valid_from=draft.event_time or turn.time,
         observed_at=turn.time,
-        entities=borne_out(draft.entities, *said),
-        persons=borne_out(draft.persons, *said),
-        locations=borne_out(draft.locations, *said),
         topics=tuple(draft.topics),
-        keywords=borne_out(draft.keywords, *said),
+        **{name: borne_out(getattr(draft, name), *said) for name in NAMES},
         importance=draft.importance,
         confidence=draft.confidence,
         actor=fact.actor,

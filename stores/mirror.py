@@ -162,6 +162,7 @@ class Mirror:
         """Leaves no deleted text in any file of the home. Nothing where none is owed; safe to repeat.
 
         Raises:
+            StoreBusy: another process is writing the index. All is owed still.
             StoreError: the index cannot be wiped now. The ledger is, and the rest is owed still.
         """
         with self._ledger.read() as conn:

@@ -6,15 +6,13 @@ from typing import Any
 from memcycle.core.edit import Event
 from memcycle.core.entry import Entry, entry_id
 from memcycle.core.errors import BadInput, UnknownEntry
-from memcycle.core.language.labels import borne_out
+from memcycle.core.language.labels import NAMES, borne_out
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import entries, events, links, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change, Logged
 from memcycle.stores.writer import Writer, united
-
-_NAMES = ("entities", "persons", "locations", "keywords")
 
 
 def unknown(entry: str) -> UnknownEntry:
@@ -109,7 +107,7 @@ def _successor(target: Entry, text: str, *, embedder: str | None, actor: str) ->
     said = (text, target.speaker or "")
     return target.model_copy(
         update={
-            **{name: borne_out(getattr(target, name), *said) for name in _NAMES},
+            **{name: borne_out(getattr(target, name), *said) for name in NAMES},
             "id": entry_id(target.scope, target.turns, target.granularity, text),
             "text": text,
             "embedder": embedder,

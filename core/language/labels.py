@@ -4,6 +4,9 @@ from collections.abc import Iterable
 
 from memcycle.core.language.tokens import stems
 
+NAMES = ("entities", "persons", "locations", "keywords")
+"""The labels of an entry that are taken from words."""
+
 
 def borne_out(labels: Iterable[str], *said: str) -> tuple[str, ...]:
     """The labels whose words all stand in what is said, in any inflection; each once.

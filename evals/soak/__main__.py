@@ -112,7 +112,7 @@ def _show(console: Console, told: dict[str, Any]) -> None:
     console.print(table)
     lines = [
         f"{told['operations']} operations of {told['sessions']} sessions, {told['calls']} model calls in"
-        f" {told['seconds']:.0f} s: {told['calls_per_s']:.1f} calls a second",
+        f" {told['seconds']:.0f} s; {told['calls_per_s']:.1f} calls a second while all users were there",
         f"calls x latency / users / seconds: {told['share_of_latency']:.2f} (target {TARGET} or more);"
         f" a reply took {told['served_ms']:.0f} ms",
         f"own CPU: {told['cpu_ms_per_call']:.1f} ms a call, {told['cpu_share_of_a_core']:.2f} cores",

@@ -13,9 +13,9 @@ from memcycle.core.errors import BadInput, EmbedderMismatch, EmbeddingFailed, St
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import LEDGER_FILE, Bank
 from memcycle.stores.langgraph_store import MemcycleStore, served_store
-from memcycle.stores.ledger import item_vectors, items, schema
+from memcycle.stores.ledger import entry_writes, item_vectors, items, schema
 from memcycle.stores.registry import shared_bank
-from tests.banks import clock, open_bank
+from tests.banks import ANN, clock, fact, open_bank, texts
 from tests.fakes import FakeEmbeddings, bag_of_words
 from tests.hand_clock import START, HandClock
 from tests.items import PEOPLE, fake, keys, open_store
@@ -335,9 +335,11 @@ def test_a_home_of_the_version_before_gets_the_tables(tmp_path, monkeypatch):
         older.setattr(schema, "VERSION", before)
         with closing(sqlite3.connect(tmp_path / LEDGER_FILE, isolation_level=None)) as conn:
             schema.migrate(conn)
+            entry_writes.insert(conn, [(fact("Ann says hello", status="active"), None)])
             with pytest.raises(sqlite3.OperationalError, match="no such table"):
                 conn.execute("SELECT * FROM items")
     with open_bank(tmp_path) as bank:
+        assert texts(bank.entries(ANN)) == ["Ann says hello"]
         MemcycleStore(bank).put(PEOPLE, "a", {"n": 1})
         with bank.ledger.read() as conn:
             assert schema.version_of(conn) == schema.VERSION
