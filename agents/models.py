@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr, ValidationError
 
+from memcycle.agents.connections import Client, LoopClient
 from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.runner import ModelRole, model_label
 from memcycle.core.errors import BadInput, ModelUnavailable
@@ -19,6 +20,8 @@ RULES = "rules"
 _OPENAI = "openai:"
 _TIMEOUT = 60.0
 _RETRIES = 2
+_OWN_CONNECTIONS = {"http_client", "http_async_client", "http_socket_options", "openai_proxy"}
+"""Arguments by which a caller says how to connect."""
 _ACCEPTED = (
     "accepted are 'rules', 'openai:NAME' (any OpenAI-compatible server), or a LangChain chat model object"
 )
@@ -53,6 +56,8 @@ def open_model(name: str, **args: Any) -> BaseChatModel:
     # Servers of one's own rarely ask for a key, but the client insists on sending one.
     secret = key if isinstance(key, SecretStr) else SecretStr(key or "none")
     options = {"timeout": _TIMEOUT, "max_retries": _RETRIES, **given}
+    if not _OWN_CONNECTIONS & given.keys():
+        options |= {"http_client": Client(), "http_async_client": LoopClient()}
     try:
         return ChatOpenAI(model=model, base_url=base_url, api_key=secret, **options)
     except (ValidationError, TypeError, ValueError) as error:

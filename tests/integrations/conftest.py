@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_openai import ChatOpenAI
 
 from memcycle import Memory, Settings
+from memcycle.agents.models import open_model
 from tests.fakes import FakeEmbeddings
 from tests.loopback import ModelServer, Reply, model_server
 
@@ -31,7 +31,7 @@ def server(socket_enabled):
 
 @pytest.fixture
 def chat_model(server):
-    return ChatOpenAI(model="m", base_url=server.url, api_key="none", max_retries=0, disable_streaming=True)
+    return open_model("openai:m", base_url=server.url, api_key="none", max_retries=0, disable_streaming=True)
 
 
 @pytest.fixture
