@@ -7,10 +7,10 @@ from typing import Any
 
 import openai
 from langchain_core.language_models import BaseChatModel
-from langchain_openai import ChatOpenAI
 from pydantic import SecretStr, ValidationError
 
 from memcycle.agents.connections import Client, LoopClient
+from memcycle.agents.openai_chat import PlainChatOpenAI
 from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.runner import ModelRole, model_label
 from memcycle.core.errors import BadInput, ModelUnavailable
@@ -59,7 +59,7 @@ def open_model(name: str, **args: Any) -> BaseChatModel:
     if not _OWN_CONNECTIONS & given.keys():
         options |= {"http_client": Client(), "http_async_client": LoopClient()}
     try:
-        return ChatOpenAI(model=model, base_url=base_url, api_key=secret, **options)
+        return PlainChatOpenAI(model=model, base_url=base_url, api_key=secret, **options)
     except (ValidationError, TypeError, ValueError) as error:
         raise ModelUnavailable(
             f"model {name!r} cannot be opened with these arguments: {_brief(error)}"

@@ -51,7 +51,8 @@ def reply_in_error(error: Exception) -> AIMessage | None:
         raise NoAnswer("the provider's content filter stopped the reply") from error
     # The client indexes and iterates choices without looking; its errors are told apart by their words.
     if isinstance(error, IndexError) or (
-        isinstance(error, TypeError) and ("choices" in str(error) or "'NoneType' object is not" in str(error))
+        isinstance(error, TypeError | KeyError)
+        and ("choices" in str(error) or "'NoneType' object is not" in str(error))
     ):
         raise NoAnswer("the server's completion has no choices") from error
     alien = isinstance(error, AttributeError) and "choices" in str(error)
