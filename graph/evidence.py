@@ -130,7 +130,7 @@ def _kept(plan: Planned) -> int:
 
 
 def _candidate(hit: Hit) -> Candidate:
-    return Candidate(id=hit.entry.id, score=round(hit.score, 6), why=[why.model_dump() for why in hit.why])
+    return Candidate(id=hit.entry.id, score=round(hit.score, 6), why=[why._asdict() for why in hit.why])
 
 
 def unite(left: Sequence[Candidate], right: Sequence[Candidate]) -> list[Candidate]:

@@ -1,5 +1,7 @@
 """What a search is asked and what it gives back."""
 
+from typing import NamedTuple
+
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity, Kind
@@ -62,20 +64,16 @@ class SearchRequest(BaseModel):
     exclude: frozenset[str] = frozenset()
 
 
-class Why(BaseModel):
+class Why(NamedTuple):
     """That a view found an entry: its 1-based rank there and its score in that view, 0 to 1."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     view: str
     rank: int
     score: float
 
 
-class Hit(BaseModel):
+class Hit(NamedTuple):
     """A found entry, best first in its list. `score` 0 to 1, higher is better."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     entry: Entry
     score: float

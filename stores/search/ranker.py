@@ -144,13 +144,17 @@ def reasons(measured: Measured, chosen: Sequence[int], depth: int) -> list[tuple
 
     A signal that gives a candidate nothing has not found it. Equal values share a rank.
     """
-    own = measured.values[:, chosen]
-    ranks = {at: 1 + (measured.values[at][None, :] > own[at][:, None]).sum(axis=1) for at in TOLD}
-    return [
-        tuple(
-            Why(view=NAMES[at], rank=int(ranks[at][n]), score=min(float(own[at, n]), 1.0))
-            for at in TOLD
-            if own[at, n] > 0 and ranks[at][n] <= depth
-        )
-        for n in range(len(chosen))
-    ]
+    told = measured.values[list(TOLD)]
+    own = told[:, chosen]
+    # Signal by signal: all at once would need room for each pair of candidates as many times.
+    ranks = np.stack(
+        [1 + (all_[None, :] > few[:, None]).sum(axis=1) for all_, few in zip(told, own, strict=True)]
+    )
+    found: list[list[Why]] = [[] for _ in chosen]
+    at, places = np.nonzero((own > 0) & (ranks <= depth))
+    scores = np.minimum(own[at, places], 1.0)
+    for signal, n, rank, score in zip(
+        at.tolist(), places.tolist(), ranks[at, places].tolist(), scores.tolist(), strict=True
+    ):
+        found[n].append(Why(NAMES[TOLD[signal]], rank, score))
+    return [tuple(whys) for whys in found]

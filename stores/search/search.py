@@ -202,7 +202,7 @@ class Search:
 def _is_shown(request: SearchRequest, stored: entries.StoredEntry) -> bool:
     entry = stored.entry
     own = entry.status == "staged" and entry.scope.session == request.scope.session
-    return entry.scope.base == request.scope.base and (entry.status == "active" or own)
+    return entry.scope.key == request.scope.key and (entry.status == "active" or own)
 
 
 def _best(theta: Theta, looked: Looked, k: int) -> tuple[Measured, Floats, list[int]]:
