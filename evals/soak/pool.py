@@ -145,6 +145,8 @@ def _run(
     seconds: float,
     tell: Callable[[str], None],
 ) -> None:
+    # As a service does that stays up: glibc gives each thread of many an arena, which it hardly gives back.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     context = multiprocessing.get_context("spawn")
     tasks: Queue[Stint | None] = context.Queue()
     told: Queue[Told] = context.Queue()

@@ -1,8 +1,8 @@
 """Table `entries`, read: entries with their rows and vectors, always inside one base scope."""
 
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import Vector, json_list, same_hash, to_entry, to_vector
 
-PARSED = 8_192
+PARSED = 2_048
 """Entries kept as they were parsed, about 4 KB each."""
 
 
@@ -32,7 +32,8 @@ class Listing(NamedTuple):
 
 def _stored(rows: sqlite3.Cursor) -> list[StoredEntry]:
     names = tuple(column[0] for column in rows.description)
-    return [_own(_parsed(names, tuple(row))) for row in rows]
+    at = names.index("metadata")
+    return [_own(_parsed(names, values), values[at]) for values in map(tuple, rows)]
 
 
 @lru_cache(maxsize=PARSED)
@@ -45,12 +46,12 @@ def _parsed(names: tuple[str, ...], values: tuple[Any, ...]) -> StoredEntry:
     return StoredEntry(held["row"], to_entry(held), to_vector(held["vector"]))
 
 
-def _own(stored: StoredEntry) -> StoredEntry:
-    """Metadata are all of an entry that its reader could change."""
-    entry = stored.entry
-    if not entry.metadata:
+def _own(stored: StoredEntry, metadata: str) -> StoredEntry:
+    """Metadata are all of an entry that its reader could change; reading them again is the fastest copy."""
+    if not stored.entry.metadata:
         return stored
-    return stored._replace(entry=entry.model_copy(update={"metadata": deepcopy(entry.metadata)}))
+    own = stored.entry.model_copy(update={"metadata": json.loads(metadata)})
+    return stored._replace(entry=own)
 
 
 def by_rows(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, StoredEntry]:

@@ -32,7 +32,7 @@ def _turn(row: sqlite3.Row) -> Turn:
 _COLUMNS = ("id", "session", "position", "speaker", "role", "text", "time", "zone", "message_id")
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2_048)
 def _parsed(values: tuple[Any, ...]) -> Turn:
     """Cached, since each node of a run reads the last turns anew; a turn never changes."""
     held = dict(zip(_COLUMNS, values, strict=True))
