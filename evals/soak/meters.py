@@ -29,7 +29,7 @@ from memcycle.evals.soak.plan import Kind
 T = TypeVar("T")
 OF_KIND: ContextVar[Kind | None] = ContextVar("of_kind", default=None)
 """The kind of operation that runs now, None for one not counted; threads and tasks begun by it inherit it."""
-TICK, LATE = 0.02, 0.1
+TICK, LATE = 0.05, 0.1
 """Seconds: how often the loop is looked at; from when on it counts as blocked."""
 WORST = 10
 MB = 1_000_000
