@@ -63,6 +63,7 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         return await self._loops[loop][1].send(request, **options)
 
     async def _keep(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Any, None]:
+        # Not asked first whether there is one: loops of two threads may want it at once.
         try:
             client = self._ready.pop()
         except IndexError:

@@ -1,4 +1,4 @@
-"""`ChatOpenAI` whose completions cost a third of its own time: what is asked and told goes as plain JSON."""
+"""`ChatOpenAI` whose completions cost less of its own time: what is asked and told goes as plain JSON."""
 
 from typing import Any
 

@@ -46,15 +46,17 @@ class Lane:
         """Queues a piece; from the loop's thread."""
         piece = _Piece(call, loop.create_future())
         with self._guard:
-            self._waiting.append(piece)
+            # Begun first: where the pool takes nothing any more, no piece is left behind for ever.
             if self._worker is None:
                 self._begin(loop)
+            self._waiting.append(piece)
         self._watch(loop)
         return piece.done
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._worker, self._since = object(), None
-        loop.run_in_executor(None, self._work, self._worker)
+        worker = object()
+        loop.run_in_executor(None, self._work, worker)  # waits for the guard, which is held here
+        self._worker, self._since = worker, None
 
     def _work(self, me: object) -> None:
         """Takes pieces until there are none, or until another was begun with since one took long."""

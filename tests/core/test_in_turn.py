@@ -143,3 +143,14 @@ def test_a_loop_that_is_gone_is_told_nothing():
     loop.close()
     let_go.set()
     assert after.wait(1)
+
+
+async def test_a_pool_that_takes_nothing_any_more_is_said_and_another_is_used():
+    loop, closed = asyncio.get_running_loop(), ThreadPoolExecutor(1)
+    closed.shutdown()
+    loop.set_default_executor(closed)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="shutdown"):
+            await asyncio.wait_for(in_turn(int, "4"), 5)
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    assert await asyncio.wait_for(in_turn(int, "4"), 5) == 4
