@@ -2,12 +2,17 @@
 
 import asyncio
 import ssl
+import sys
 import weakref
 from collections.abc import AsyncGenerator
 from functools import cached_property
 from typing import Any
 
+import aiohttp
 import openai
+
+Loops = dict[asyncio.AbstractEventLoop, tuple[AsyncGenerator[Any, None], Any]]
+"""By loop what is closed when the loop ends, and the client it keeps."""
 
 
 def _nobody() -> ssl.SSLContext:
@@ -44,35 +49,44 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
     A connection belongs to the loop it was opened on: kept alive beyond `asyncio.run`, it fails the first
     call of the next one ("Event loop is closed"), and nobody can close it any more. So each loop has a client
     of its own here, closed when the loop ends its asynchronous generators, as `asyncio.run` does.
+
+    They send through aiohttp: httpx asks the system about each idle connection twice a call, and waits each
+    time for the interpreter where other threads use it.
     """
 
     def __init__(self) -> None:
         super().__init__(verify=_nobody())
-        self._loops: dict[asyncio.AbstractEventLoop, tuple[AsyncGenerator[Any, None], Any]] = {}
+        self._loops: Loops = {}
+        # Held beside this too: were they dropped in a circle with it, none could be closed in order.
+        weakref.finalize(self, _close_soon, self._loops).atexit = False
         # Made now, since reading the certificates would hold the event loop up.
-        self._ready: list[Any] = [openai.DefaultAsyncHttpxClient()]
+        self._ready: list[Any] = [openai.DefaultAioHttpClient()]
 
     async def send(self, request: Any, **options: Any) -> Any:
         """As httpx's, by the client of the running loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._loops:
-            for gone in [one for one in self._loops if one.is_closed()]:
-                del self._loops[gone]
-            kept = self._keep(loop)
-            self._loops[loop] = kept, await anext(kept)
-        return await self._loops[loop][1].send(request, **options)
+            await self._open(loop)
+        try:
+            return await self._loops[loop][1].send(request, **options)
+        except Exception as error:
+            cause = error.__cause__
+            if not isinstance(cause, aiohttp.ClientConnectionError) or isinstance(cause, TimeoutError):
+                raise
+            # Refused or broken off at once, which the transport calls a timeout. The SDK stands on httpx or
+            # httpx2, by its version, and knows its errors only.
+            raise sys.modules[type(error).__module__].ConnectError(str(cause)) from cause
 
-    async def _keep(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Any, None]:
+    async def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        for gone in [one for one in self._loops if one.is_closed()]:
+            del self._loops[gone]
         # Not asked first whether there is one: loops of two threads may want it at once.
         try:
             client = self._ready.pop()
         except IndexError:
-            client = openai.DefaultAsyncHttpxClient()
-        try:
-            yield client
-        finally:
-            del self._loops[loop]
-            await client.aclose()
+            client = openai.DefaultAioHttpClient()
+        kept = _keep(client, self._loops, loop)
+        self._loops[loop] = kept, await anext(kept)
 
     async def aclose(self) -> None:
         """Closes what the running loop has open."""
@@ -80,3 +94,17 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         if kept is not None:
             await kept[0].aclose()
         await super().aclose()
+
+
+async def _keep(client: Any, loops: Loops, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Any, None]:
+    try:
+        yield client
+    finally:
+        del loops[loop]
+        await client.aclose()
+
+
+def _close_soon(loops: Loops) -> None:
+    for loop, (kept, _) in list(loops.items()):
+        if not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(kept.aclose(), loop)

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 
+import openai
 import pytest
 
 from memcycle import Memory, Settings
@@ -95,13 +96,58 @@ def test_closing_it_on_a_loop_closes_what_the_loop_has_open(server):
     assert asyncio.run(close_and_go_on()) == (True, ["Hello."] * 3)
 
 
-@pytest.mark.parametrize("kind", ["http_client", "http_async_client"])
-def test_proxies_of_the_environment_are_used(monkeypatch, kind):
+def test_a_model_that_is_dropped_in_a_circle_closes_what_its_loop_has_open(server):
+    async def dropped():
+        model = opened(server)
+        await three(model)
+        ((_, client),) = model.http_async_client._loops.values()
+        model.__dict__["circle"] = model
+        del model
+        gc.collect()
+        while not client.is_closed:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.001)
+
+    asyncio.run(asyncio.wait_for(dropped(), 10))
+
+
+def routed(client):
+    return client._transport_for_url(client.build_request("GET", "https://model.test").url)
+
+
+def test_proxies_of_the_environment_are_used(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", PROXY)
     model = open_model("openai:test", api_key="k")
-    client = {"http_client": model.http_client._sender, "http_async_client": LoopClient()._ready[0]}[kind]
-    transport = client._transport_for_url(client.build_request("GET", "https://model.test").url)
-    assert "Proxy" in type(transport._pool).__name__
+    assert bytes(routed(model.http_client._sender)._pool._proxy_url) == f"{PROXY}/".encode()
+    assert str(routed(LoopClient()._ready[0]).proxy.url) == PROXY
+
+
+@pytest.mark.parametrize(
+    ("does", "error"),
+    [
+        ("hangs", openai.APITimeoutError),
+        ("closes", openai.APIConnectionError),
+        ("answers half", openai.APIConnectionError),
+        ("is gone", openai.APIConnectionError),
+    ],
+)
+async def test_only_what_took_too_long_is_a_timeout(socket_enabled, does, error):
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        if does == "hangs":
+            await reader.read()
+        if does == "answers half":
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"
+        if does == "is gone":
+            listening.close()
+        model = open_model("openai:test", base_url=url, api_key="k", max_retries=0, timeout=0.3)
+        with pytest.raises(openai.APIConnectionError) as raised:
+            await model.ainvoke("Hello?")
+        assert type(raised.value) is error
 
 
 def test_how_a_caller_connects_is_left_to_the_caller():
