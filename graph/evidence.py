@@ -13,7 +13,7 @@ from memcycle.core.turn import Turn
 from memcycle.graph.context import run_context
 from memcycle.graph.environment import Env
 from memcycle.graph.states import Candidate, ConflictRef, Planned, Verdict
-from memcycle.stores.request import Hit, Query, SearchRequest
+from memcycle.stores.request import Query, Ranked, SearchRequest, Why
 
 PASS_UNJUDGED = Verdict(relevant=[], conflicts=[], sufficient=False, missing="", shown=0, judged=False)
 MOST = 300
@@ -62,19 +62,19 @@ def _granularities(env: Env, theta: Theta, planned: Planned, widened: bool) -> t
     return (planned["operator"],) if exclusive else GRANULARITIES
 
 
-def share_out(hits: Sequence[Hit], planned: Planned, k: int, theta: Theta) -> list[Hit]:
-    """The best k hits with the routed operator's share of each granularity; free places go by score."""
+def share_out(found: Sequence[Ranked], planned: Planned, k: int, theta: Theta) -> list[Ranked]:
+    """The best k with the routed operator's share of each granularity; free places go by score."""
     shares = getattr(theta.routing, planned["operator"])
     left = {name: round(k * getattr(shares, name)) for name in GRANULARITIES}
     taken, rest = [], []
-    for hit in hits:
-        if left[hit.entry.granularity] > 0:
-            left[hit.entry.granularity] -= 1
-            taken.append(hit)
+    for one in found:
+        if left[one.granularity] > 0:
+            left[one.granularity] -= 1
+            taken.append(one)
         else:
-            rest.append(hit)
+            rest.append(one)
     chosen = (taken + rest)[:k]
-    return sorted(chosen, key=lambda hit: (-hit.score, hit.entry.id))
+    return sorted(chosen, key=lambda one: (-one.score, one.id))
 
 
 def find(
@@ -107,7 +107,7 @@ def find(
     found: list[list[Candidate]] = []
     for granularities, members in groups.items():
         k = min(max(_kept(plan) for plan in members) * times, MOST)
-        results = env.bank().search(
+        rankings = env.bank().rank(
             SearchRequest(
                 scope=scope,
                 queries=tuple(Query(text=plan["query"], speaker=plan["speaker"]) for plan in members),
@@ -117,9 +117,10 @@ def find(
                 exclude=frozenset(exclude),
             )
         )
-        for plan, hits in zip(members, results, strict=True):
+        for plan, ranking in zip(members, rankings, strict=True):
             own = min(plan["kept"] * times, MOST) if "kept" in plan else k
-            found.append([_candidate(hit) for hit in share_out(hits, plan, own, theta)])
+            chosen = share_out(ranking.found, plan, own, theta)
+            found.append(list(map(_candidate, chosen, ranking.why(chosen))))
     if any(plan.get("part") for plan in plans):
         return by_rank(found)
     return reduce(unite, found, [])
@@ -129,8 +130,8 @@ def _kept(plan: Planned) -> int:
     return plan.get("kept", plan["k"])
 
 
-def _candidate(hit: Hit) -> Candidate:
-    return Candidate(id=hit.entry.id, score=round(hit.score, 6), why=[why._asdict() for why in hit.why])
+def _candidate(found: Ranked, why: Sequence[Why]) -> Candidate:
+    return Candidate(id=found.id, score=round(found.score, 6), why=[one._asdict() for one in why])
 
 
 def unite(left: Sequence[Candidate], right: Sequence[Candidate]) -> list[Candidate]:

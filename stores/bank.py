@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from memcycle.stores.mending import Mended
     from memcycle.stores.request import Hit, SearchRequest
+    from memcycle.stores.search.search import Ranking
 
 LEDGER_FILE = "ledger.sqlite3"
 
@@ -130,8 +131,15 @@ class Bank(Maintaining):
 
     def search(self, request: "SearchRequest") -> list[list["Hit"]]:
         """For each query its hits, best first; see `Search.run`."""
+        return self._writable().search.run(self._asked(request))
+
+    def rank(self, request: "SearchRequest") -> list["Ranking"]:
+        """The same without the entries themselves; see `Search.rank`."""
+        return self._writable().search.rank(self._asked(request))
+
+    def _asked(self, request: "SearchRequest") -> "SearchRequest":
         asked = [one.model_copy(update={"text": self.redactor.text(one.text)}) for one in request.queries]
-        return self._writable().search.run(request.model_copy(update={"queries": tuple(asked)}))
+        return request.model_copy(update={"queries": tuple(asked)})
 
     # Writes
 

@@ -78,3 +78,18 @@ class Hit(NamedTuple):
     entry: Entry
     score: float
     why: tuple[Why, ...]
+
+
+class Ranked(NamedTuple):
+    """A found entry that was not read.
+
+    Attributes:
+        score: As a hit's.
+        row: Its integer key. place: its place among the candidates of the query.
+    """
+
+    id: str
+    granularity: Granularity
+    score: float
+    row: int
+    place: int

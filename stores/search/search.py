@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from memcycle.core.entry import GRANULARITIES
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
 from memcycle.stores.ledger import changes, entries
 from memcycle.stores.ledger.connection import Ledger
-from memcycle.stores.request import Filters, Hit, SearchRequest, Why
+from memcycle.stores.request import Filters, Hit, Ranked, SearchRequest, Why
 from memcycle.stores.search import handed, maxsim, ranker, reading, scan
 from memcycle.stores.search.asked import Asked, TextEmbedder, prepare
 from memcycle.stores.search.bm25 import Flags, Floats, Ints
@@ -64,12 +65,20 @@ class _Scope(NamedTuple):
     last: float
 
 
-class _Ranked(NamedTuple):
-    """A hit by its ledger row."""
+class Ranking(NamedTuple):
+    """What one query found, best first, at most k.
 
-    row: int
-    score: float
-    why: tuple[Why, ...]
+    Attributes:
+        measured: What the views say of the candidates. depth: how many of each view are told of.
+    """
+
+    found: list[Ranked]
+    measured: Measured
+    depth: int
+
+    def why(self, chosen: Sequence[Ranked]) -> list[tuple[Why, ...]]:
+        """Which views found each of these, and how."""
+        return ranker.reasons(self.measured, [one.place for one in chosen], self.depth)
 
 
 class Search:
@@ -92,15 +101,23 @@ class Search:
             EmbeddingFailed: the queries cannot be embedded.
             StoreError: the ledger or the index cannot be read.
         """
-        ranked = [_ranked(request, looked) for looked in self.look(request)]
+        rankings = self.rank(request)
         # Read anew: what left recall since it was ranked is no hit.
-        with self._ledger.read() as conn:
-            read = entries.by_rows(conn, {one.row for hits in ranked for one in hits})
+        with self._ledger.look() as conn:
+            read = entries.by_rows(conn, {one.row for ranking in rankings for one in ranking.found})
         shown = {row: one.entry for row, one in read.items() if _is_shown(request, one)}
         return [
-            [Hit(entry=shown[one.row], score=one.score, why=one.why) for one in hits if one.row in shown]
-            for hits in ranked
+            [
+                Hit(entry=shown[one.row], score=one.score, why=why)
+                for one, why in zip(ranking.found, ranking.why(ranking.found), strict=True)
+                if one.row in shown
+            ]
+            for ranking in rankings
         ]
+
+    def rank(self, request: SearchRequest) -> list[Ranking]:
+        """As `run`, without reading any entry: it may have left recall meanwhile."""
+        return [_ranked(request, looked) for looked in self.look(request)]
 
     def look(self, request: SearchRequest) -> list[Looked]:
         """For each query of the request what it may find, and what every signal says about it.
@@ -213,11 +230,13 @@ def _best(theta: Theta, looked: Looked, k: int) -> tuple[Measured, Floats, list[
     return measured, scores, ranker.best(scores, order, k)
 
 
-def _ranked(request: SearchRequest, looked: Looked) -> list[_Ranked]:
-    """The best candidates of a query, not read whole yet: the queries of a request share many."""
+def _ranked(request: SearchRequest, looked: Looked) -> Ranking:
+    """The best candidates of a query."""
     measured, scores, best = _best(request.theta, looked, request.k)
-    chosen = [at for at in best if scores[at] > 0 and scores[at] >= request.min_score]
-    return [
-        _Ranked(int(looked.copy.rows[looked.places[at]]), float(scores[at]), why)
-        for at, why in zip(chosen, ranker.reasons(measured, chosen, request.theta.candidates), strict=True)
-    ]
+    copy, found = looked.copy, []
+    for place in best:
+        if scores[place] > 0 and scores[place] >= request.min_score:
+            at = int(looked.places[place])
+            granularity = GRANULARITIES[copy.granularity[at]]
+            found.append(Ranked(copy.ids[at], granularity, float(scores[place]), int(copy.rows[at]), place))
+    return Ranking(found, measured, request.theta.candidates)

@@ -7,13 +7,12 @@ from memcycle.agents.constructor import ConstructorOutput, FactDraft
 from memcycle.agents.episodes import TriggerOutput
 from memcycle.agents.judge import FactJudgeOutput, JudgeOutput
 from memcycle.agents.retriever import Intent, Plan, RetrieverOutput
-from memcycle.core.entry import new_entry
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.theta import Routing, Shares, Theta
 from memcycle.core.turn import Turn
 from memcycle.graph.evidence import share_out
 from memcycle.graph.states import Planned
-from memcycle.stores.request import Hit
+from memcycle.stores.request import Ranked
 from tests.graph.conftest import ANA
 from tests.scripted import Always, Scripted
 
@@ -99,12 +98,10 @@ def test_the_places_of_a_fact_beside_its_turn_go_to_others(cycle):
     assert len({turn for item in out["evidence"] for turn in item["turns"]}) == 4
 
 
-def hits(**scores: float) -> list[Hit]:
+def ranked(**scores: float) -> list[Ranked]:
     """Named `raw_1=0.9`, best first."""
-    ranked = sorted(scores.items(), key=lambda one: -one[1])
-    return [
-        Hit(entry=new_entry(ANA, name.split("_")[0], name), score=score, why=()) for name, score in ranked
-    ]
+    best = sorted(scores.items(), key=lambda one: -one[1])
+    return [Ranked(name, name.split("_")[0], score, row=n, place=n) for n, (name, score) in enumerate(best)]
 
 
 def planned(operator: str) -> Planned:
@@ -112,19 +109,19 @@ def planned(operator: str) -> Planned:
 
 
 def test_the_routed_granularity_has_its_share_and_the_rest_goes_by_score():
-    found = hits(raw_1=0.9, raw_2=0.8, raw_3=0.7, raw_4=0.6, fact_1=0.3, fact_2=0.2, episode_1=0.1)
+    found = ranked(raw_1=0.9, raw_2=0.8, raw_3=0.7, raw_4=0.6, fact_1=0.3, fact_2=0.2, episode_1=0.1)
     half = Shares(raw=0.5, fact=0.25, episode=0.25)
     theta = Theta(routing=Routing(fact=half, raw=Shares(raw=0, fact=0, episode=0)))
 
-    def texts(operator: str) -> list[str]:
-        return [hit.entry.text for hit in share_out(found, planned(operator), 4, theta)]
+    def ids(operator: str) -> list[str]:
+        return [one.id for one in share_out(found, planned(operator), 4, theta)]
 
-    assert texts("fact") == ["raw_1", "raw_2", "fact_1", "episode_1"]
-    assert texts("raw") == ["raw_1", "raw_2", "raw_3", "raw_4"]
+    assert ids("fact") == ["raw_1", "raw_2", "fact_1", "episode_1"]
+    assert ids("raw") == ["raw_1", "raw_2", "raw_3", "raw_4"]
 
 
 def test_free_places_go_to_the_best_of_what_is_there():
-    found = hits(raw_1=0.9, raw_2=0.8, raw_3=0.7)
+    found = ranked(raw_1=0.9, raw_2=0.8, raw_3=0.7)
     assert len(share_out(found, planned("episode"), 4, Theta())) == 3
 
 

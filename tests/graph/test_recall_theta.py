@@ -36,13 +36,13 @@ def told(cycle):
 @pytest.fixture
 def searched(told, monkeypatch):
     """The requests of every search."""
-    requests, search = [], told.bank.search
+    requests, rank = [], told.bank.rank
 
     def run(request):
         requests.append(request)
-        return search(request)
+        return rank(request)
 
-    monkeypatch.setattr(told.bank, "search", run)
+    monkeypatch.setattr(told.bank, "rank", run)
     return requests
 
 

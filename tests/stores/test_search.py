@@ -135,6 +135,26 @@ def test_a_hit_carries_its_whole_entry_and_the_views_that_found_it(either):
     assert {why.view for why in weather.why} == {"dense", "dense_nameless", "context"}
 
 
+def test_a_ranking_is_a_search_without_reading_entries(either, monkeypatch):
+    for n in range(6):
+        granularity = ("raw", "fact", "episode")[n % 3]
+        either.add(f"kitten number {n}", vector=(1, n / 10), granularity=granularity, session=str(n))
+    either.embedder.tell("kitten", 0.8, 0.6)
+    queries = (Query(text="kitten"), Query(text="number 3"))
+    request = SearchRequest(scope=Scope(user="ana"), queries=queries, k=4, min_score=0.2)
+    hits = either.search.run(request)
+    monkeypatch.setattr(either.ledger, "look", None)
+    rankings = either.search.rank(request)
+    assert [[(one.id, one.granularity, one.score) for one in ranking.found] for ranking in rankings] == [
+        [(hit.entry.id, hit.entry.granularity, hit.score) for hit in found] for found in hits
+    ]
+    assert [len(found) for found in hits] == [4, 4]
+    worst = [ranking.found[-1] for ranking in rankings]
+    assert [ranking.why([one]) for ranking, one in zip(rankings, worst, strict=True)] == [
+        [found[-1].why] for found in hits
+    ]
+
+
 def test_words_find_what_has_no_vector_and_vectors_what_has_no_word(either):
     words = either.add("the museum of clocks")
     near = either.add("quite different", vector=(1, 0))
