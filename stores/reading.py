@@ -1,6 +1,6 @@
 """The reading half of the bank: what the ledger knows, inside one base scope."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
 from memcycle.stores import forgetting, portable, revising, staging
-from memcycle.stores.ledger import conflicts, entries, events, links, probes, sessions, turns
+from memcycle.stores.ledger import conflicts, entries, events, links, plain_entries, probes, sessions, turns
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.ledger.entries import Listing, StoredEntry
 from memcycle.stores.ledger.sessions import SessionInfo
@@ -77,7 +77,7 @@ class Reading:
         if not ids:
             return []
         with self.ledger.look() as conn:
-            return _plain(entries.in_order(entries.by_ids(conn, scope, ids), ids))
+            return _in_order(plain_entries.by_ids(conn, scope, ids), ids)
 
     def find(self, scope: Scope, prefix: str) -> list[Entry]:
         """Entries of any status whose id begins so."""
@@ -110,7 +110,7 @@ class Reading:
         if not wanted:
             return []
         with self.ledger.look() as conn:
-            return _plain(entries.by_turns(conn, scope, wanted, granularity, statuses))
+            return plain_entries.by_turns(conn, scope, wanted, granularity, statuses)
 
     def entries(
         self,
@@ -126,7 +126,7 @@ class Reading:
         with self.ledger.read() as conn:
             ids = entries.ids_of(conn, scope, Listing(granularity, kind, tuple(statuses)))
             chosen = ids[offset : None if limit is None else offset + limit]
-            return _plain(entries.in_order(entries.by_ids(conn, scope, chosen), chosen))
+            return _in_order(plain_entries.by_ids(conn, scope, chosen), chosen)
 
     def count(
         self,
@@ -189,6 +189,10 @@ class Reading:
     def export(self, scope: Scope) -> Iterator[dict[str, Any]]:
         """Every entry of the scope as JSON data; see `portable.export`."""
         return portable.export(self.ledger, scope)
+
+
+def _in_order(found: Mapping[str, Entry], ids: Sequence[str]) -> list[Entry]:
+    return [found[one] for one in dict.fromkeys(ids) if one in found]
 
 
 def _plain(stored: Iterable[StoredEntry]) -> list[Entry]:

@@ -1,17 +1,15 @@
-"""Table `entries`, read: entries with their rows and vectors, always inside one base scope."""
+"""Table `entries`, read: entries with their rows and vectors, always inside one base scope.
 
-import json
+For what changes them; what only reads them takes `plain_entries`.
+"""
+
 import sqlite3
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import Vector, json_list, same_hash, to_entry, to_vector
-
-PARSED = 2_048
-"""Entries kept as they were parsed, about 4 KB each."""
 
 
 class StoredEntry(NamedTuple):
@@ -30,45 +28,28 @@ class Listing(NamedTuple):
     statuses: tuple[Status, ...] = ("active", "staged")
 
 
+OF_ROWS = "row IN (SELECT value FROM json_each(?))"
+# The plus keeps SQLite from reading the whole scope to find a few ids in it.
+OF_IDS = "id IN (SELECT value FROM json_each(?)) AND +scope_key = ?"
+OF_TURNS = (
+    "row IN (SELECT row FROM sources WHERE scope_key = ? AND turn IN (SELECT value FROM json_each(?)))"
+    " AND granularity = coalesce(?, granularity) AND status IN (SELECT value FROM json_each(?))"
+)
+
+
 def _stored(rows: sqlite3.Cursor) -> list[StoredEntry]:
-    names = tuple(column[0] for column in rows.description)
-    at = names.index("metadata")
-    return [_own(_parsed(names, values), values[at]) for values in map(tuple, rows)]
-
-
-@lru_cache(maxsize=PARSED)
-def _parsed(names: tuple[str, ...], values: tuple[Any, ...]) -> StoredEntry:
-    """The nodes of a run read the same entries one after another, and parsing is most of a read.
-
-    The key is all that a row holds, so that nothing here can be out of date.
-    """
-    held = dict(zip(names, values, strict=True))
-    return StoredEntry(held["row"], to_entry(held), to_vector(held["vector"]))
-
-
-def _own(stored: StoredEntry, metadata: str) -> StoredEntry:
-    """Metadata are all of an entry that its reader could change; reading them again is the fastest copy."""
-    if not stored.entry.metadata:
-        return stored
-    own = stored.entry.model_copy(update={"metadata": json.loads(metadata)})
-    return stored._replace(entry=own)
+    return [StoredEntry(row["row"], to_entry(row), to_vector(row["vector"])) for row in rows]
 
 
 def by_rows(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, StoredEntry]:
     """Entries by integer key. Unknown keys are left out; the caller has made sure of the scope."""
-    found = conn.execute(
-        "SELECT * FROM entries WHERE row IN (SELECT value FROM json_each(?))", (json_list(map(int, rows)),)
-    )
+    found = conn.execute(f"SELECT * FROM entries WHERE {OF_ROWS}", (json_list(map(int, rows)),))  # noqa: S608
     return {stored.row: stored for stored in _stored(found)}
 
 
 def by_ids(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, StoredEntry]:
     """Entries by id, of any status; ids unknown in this base scope are left out."""
-    # The plus keeps SQLite from reading the whole scope to find a few ids in it.
-    found = conn.execute(
-        "SELECT * FROM entries WHERE id IN (SELECT value FROM json_each(?)) AND +scope_key = ?",
-        (json_list(ids), scope.key),
-    )
+    found = conn.execute(f"SELECT * FROM entries WHERE {OF_IDS}", (json_list(ids), scope.key))  # noqa: S608
     return {stored.entry.id: stored for stored in _stored(found)}
 
 
@@ -110,10 +91,7 @@ def by_turns(
 ) -> list[StoredEntry]:
     """Entries of these statuses that rest on any of the turns; in conversation order."""
     found = conn.execute(
-        "SELECT * FROM entries WHERE row IN ("
-        "  SELECT row FROM sources WHERE scope_key = ? AND turn IN (SELECT value FROM json_each(?)))"
-        " AND granularity = coalesce(?, granularity) AND status IN (SELECT value FROM json_each(?))"
-        " ORDER BY session, position, granularity, id",
+        f"SELECT * FROM entries WHERE {OF_TURNS} ORDER BY session, position, granularity, id",  # noqa: S608
         (scope.key, json_list(turns), granularity, json_list(statuses)),
     )
     return _stored(found)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memcycle.core.entry import GRANULARITIES
+from memcycle.core.entry import GRANULARITIES, Entry
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
-from memcycle.stores.ledger import changes, entries
+from memcycle.stores.ledger import changes, plain_entries
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.request import Filters, Hit, Ranked, SearchRequest, Why
 from memcycle.stores.search import handed, maxsim, ranker, reading, scan
@@ -104,8 +104,8 @@ class Search:
         rankings = self.rank(request)
         # Read anew: what left recall since it was ranked is no hit.
         with self._ledger.look() as conn:
-            read = entries.by_rows(conn, {one.row for ranking in rankings for one in ranking.found})
-        shown = {row: one.entry for row, one in read.items() if _is_shown(request, one)}
+            read = plain_entries.by_rows(conn, {one.row for ranking in rankings for one in ranking.found})
+        shown = {row: one for row, one in read.items() if _is_shown(request, one)}
         return [
             [
                 Hit(entry=shown[one.row], score=one.score, why=why)
@@ -216,8 +216,7 @@ class Search:
         return copy, [handed.aligned(copy, scores) for scores in found]
 
 
-def _is_shown(request: SearchRequest, stored: entries.StoredEntry) -> bool:
-    entry = stored.entry
+def _is_shown(request: SearchRequest, entry: Entry) -> bool:
     own = entry.status == "staged" and entry.scope.session == request.scope.session
     return entry.scope.key == request.scope.key and (entry.status == "active" or own)
 
