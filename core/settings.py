@@ -96,7 +96,8 @@ class Settings(BaseModel):
             `maxsim`; for embedders that give them (`minilm`, or an `Embeddings` with `embed_words`).
         chroma_url: `http://host:port` of a `chroma run` server; None is the embedded index.
         shards: Collections the entries are spread over by a hash of the base scope.
-        serving_batch: Upserts a batch while serving. bulk_batch: the same in bulk import.
+        serving_batch: Upserts a batch while serving, which keep the interpreter for some 15 ms. bulk_batch:
+            the same in bulk import.
         lock_timeout: Seconds to wait for another process before saying who holds the store.
         retention: Limits on what is kept; none by default.
         approval: What a person is asked about before it is written; nothing by default.
@@ -114,7 +115,7 @@ class Settings(BaseModel):
     token_vectors: bool = False
     chroma_url: str | None = None
     shards: int = Field(default=32, ge=1, le=1024)
-    serving_batch: int = Field(default=50, ge=1, le=5000)
+    serving_batch: int = Field(default=25, ge=1, le=5000)
     bulk_batch: int = Field(default=1000, ge=1, le=5000)
     lock_timeout: float = Field(default=3.0, ge=0, le=60)
     user_name: str = "user"

@@ -239,7 +239,7 @@ class Mirror:
                 if index.shard_of(scope) in shards:
                     outbox.put_active(conn, scope)
         index.drop_shards_of(scopes)
-        self.drain(self._settings.bulk_batch)
+        self.drain()
         self._note = index.scrub()
         with self._ledger.write() as conn:
             meta.index_scrubbed(conn, owed)

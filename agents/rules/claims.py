@@ -87,7 +87,7 @@ _NOT_NOW = word_set("was were had did will would might could wants hopes plans")
 _STARTED = word_set("started began joined became got")
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def parse(text: str) -> tuple[Parsed, ...]:
     """The first sentences of a third-person text taken apart.
 

@@ -28,7 +28,7 @@ IRREGULAR: dict[str, str] = {
 _BASE: dict[str, str] = {stem: stems(base)[0] for form, base in IRREGULAR.items() for stem in stems(form)}
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4096)
 def base_stems(text: str) -> tuple[str, ...]:
     """The stems of a text with irregular forms brought to their base ("went" and "go" meet); in order.
 

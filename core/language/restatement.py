@@ -133,7 +133,7 @@ def restates(text: str, other: str, least: float) -> Relation | None:
     return "same" if not runs else "more" if more is one else "less"
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=2_048)
 def _read(text: str) -> _Statement:
     words = [word for piece in _PAUSE.split(text) for word in _words(piece)]
     tokens = tokenize(text)

@@ -122,7 +122,7 @@ class _Stemmer(threading.local):
 _STEMMER = _Stemmer()
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def _stem(token: str) -> str:
     if token.isdecimal() and len(token) <= _ELISION:
         return token.lstrip("0") or "0"  # 07 May is 7 May

@@ -19,7 +19,7 @@ from memcycle.evals.workers import die_with_parent
 from memcycle.memory import Memory
 
 SAMPLE_SECONDS = 1.0
-GARBAGE = 20_000
+GARBAGE = 10_000
 """Objects made, at least, before Python looks for garbage."""
 
 

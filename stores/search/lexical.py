@@ -114,7 +114,7 @@ def _scope_token(scope_key: str, granularity: Granularity) -> str:
     return "s" + digest.hexdigest()
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def _number(stem: str) -> int:
     """A stem as 64 bits; stems of one store do not collide in practice."""
     return int.from_bytes(blake2b(stem.encode(), digest_size=8).digest(), "little", signed=True)
