@@ -5,6 +5,7 @@ from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
 from memcycle.stores import mirror
 from memcycle.stores.chroma_index import ChromaIndex
+from memcycle.stores.chroma_shards import Shards
 from memcycle.stores.ledger import connection
 from tests.banks import ANN, BOB, add, apply, open_bank, said, texts, update
 
@@ -95,6 +96,24 @@ def test_forgetting_a_user_spares_the_other_of_the_shard(tmp_path):
         bank.forget_user("bob")
         assert files_with(bank.settings.home) == []
         assert files_with(bank.settings.home, "line 1 of bob") == []
+
+
+def test_while_serving_no_call_to_the_index_is_large(tmp_path, monkeypatch):
+    sizes, call = [], Shards.call
+
+    def watched(self, shard, method, arguments):
+        if method in ("add", "upsert"):
+            sizes.append(len(arguments["ids"]))
+        return call(self, shard, method, arguments)
+
+    monkeypatch.setattr(Shards, "call", watched)
+    with open_bank(tmp_path / "home", shards=1, serving_batch=3) as bank:
+        code = converse(bank, ANN)
+        converse(bank, BOB)
+        written = len(sizes)
+        bank.forget(ANN, code)
+        assert sum(sizes[written:]) >= len(bank.entries(ANN.base)) + len(bank.entries(BOB.base))
+    assert max(sizes) == 3
 
 
 def test_nothing_of_a_users_name_stays(tmp_path):
