@@ -23,8 +23,8 @@ from memcycle.stores.words import Shrinking, Words
 Matrix = npt.NDArray[np.float32]
 A = TypeVar("A")
 
-CACHED_NUMBERS = 5_000_000
-"""Numbers kept in cached vectors: 20 MB, about 20,000 texts at 256 dimensions."""
+CACHED_NUMBERS, CACHED_TEXTS = 5_000_000, 4_096
+"""Numbers kept in cached vectors, which are 20 MB, and of how many texts at most."""
 
 MAX_CHARS = 8_000
 """Characters of a text that count. Model servers refuse more than about 8,000 tokens, and a turn nobody can
@@ -128,7 +128,8 @@ class Embedder:
         with self._cache_lock:
             for text, vector in zip(texts, vectors, strict=True):
                 self._cache[text] = vector
-            while len(self._cache) * len(vectors[0]) > CACHED_NUMBERS:
+            most = min(CACHED_TEXTS, CACHED_NUMBERS // len(vectors[0]))
+            while len(self._cache) > most:
                 self._cache.popitem(last=False)
         return vectors
 

@@ -69,8 +69,11 @@ def test_each_distinct_text_is_sent_once() -> None:
     np.testing.assert_array_equal(first[0], again[2])
 
 
-def test_the_cache_is_bounded_and_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedders, "CACHED_NUMBERS", 3 * 32)
+@pytest.mark.parametrize(("bound", "value"), [("CACHED_NUMBERS", 3 * 32), ("CACHED_TEXTS", 3)])
+def test_the_cache_is_bounded_and_forgets_the_oldest(
+    monkeypatch: pytest.MonkeyPatch, bound: str, value: int
+) -> None:
+    monkeypatch.setattr(embedders, bound, value)
     embedder, model, _ = fake()
     embedder.embed(["a1", "b2", "c3"])
     embedder.embed(["a1", "d4"])
