@@ -1,6 +1,6 @@
 """The reading half of the bank: what the ledger knows, inside one base scope."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -36,12 +36,11 @@ class Reading:
 
     def turns(self, scope: Scope, ids: Iterable[str]) -> list[Turn]:
         """Turns by id, in the given order; unknown ones left out."""
-        wanted = list(dict.fromkeys(ids))
+        wanted = list(ids)
         if not wanted:
             return []
         with self.ledger.look() as conn:
-            found = turns.by_ids(conn, scope, wanted)
-        return [found[one] for one in wanted if one in found]
+            return entries.in_order(turns.by_ids(conn, scope, wanted), wanted)
 
     def session_turns(
         self, scope: Scope, *, last: int | None = None, before: int | None = None
@@ -77,7 +76,7 @@ class Reading:
         if not ids:
             return []
         with self.ledger.look() as conn:
-            return _in_order(plain_entries.by_ids(conn, scope, ids), ids)
+            return entries.in_order(plain_entries.by_ids(conn, scope, ids), ids)
 
     def find(self, scope: Scope, prefix: str) -> list[Entry]:
         """Entries of any status whose id begins so."""
@@ -126,7 +125,7 @@ class Reading:
         with self.ledger.read() as conn:
             ids = entries.ids_of(conn, scope, Listing(granularity, kind, tuple(statuses)))
             chosen = ids[offset : None if limit is None else offset + limit]
-            return _in_order(plain_entries.by_ids(conn, scope, chosen), chosen)
+            return entries.in_order(plain_entries.by_ids(conn, scope, chosen), chosen)
 
     def count(
         self,
@@ -189,10 +188,6 @@ class Reading:
     def export(self, scope: Scope) -> Iterator[dict[str, Any]]:
         """Every entry of the scope as JSON data; see `portable.export`."""
         return portable.export(self.ledger, scope)
-
-
-def _in_order(found: Mapping[str, Entry], ids: Sequence[str]) -> list[Entry]:
-    return [found[one] for one in dict.fromkeys(ids) if one in found]
 
 
 def _plain(stored: Iterable[StoredEntry]) -> list[Entry]:

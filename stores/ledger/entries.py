@@ -4,12 +4,14 @@ For what changes them; what only reads them takes `plain_entries`.
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import Vector, json_list, same_hash, to_entry, to_vector
+
+T = TypeVar("T")
 
 
 class StoredEntry(NamedTuple):
@@ -131,9 +133,9 @@ def counts(conn: sqlite3.Connection, scope: Scope, listing: Listing) -> dict[Gra
     return {row["granularity"]: row["n"] for row in found}
 
 
-def in_order(found: dict[str, StoredEntry], ids: Sequence[str]) -> list[StoredEntry]:
-    """Found entries in the order of ids, once each; missing ones left out."""
-    return [found[entry_id] for entry_id in dict.fromkeys(ids) if entry_id in found]
+def in_order(found: Mapping[str, T], ids: Iterable[str]) -> list[T]:
+    """What was found by id in the order of ids, once each; missing ones left out."""
+    return [found[one] for one in dict.fromkeys(ids) if one in found]
 
 
 def page(conn: sqlite3.Connection, after: int, size: int, *, active_only: bool = True) -> list[StoredEntry]:

@@ -30,6 +30,7 @@ class _Plain(NamedTuple):
     row: int
     position: int
     entry: Entry
+    metadata: str
 
 
 def by_ids(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, Entry]:
@@ -70,12 +71,12 @@ def _parsed(text: str) -> _Plain:
     The key is all that is told of an entry, so that nothing here can be out of date.
     """
     held = dict(zip(_NAMES, json.loads(text), strict=True))
-    return _Plain(held["row"], held["position"], to_entry(held))
+    return _Plain(held["row"], held["position"], to_entry(held), held["metadata"])
 
 
 def _own(one: _Plain) -> _Plain:
-    """Metadata are all of an entry that its reader could change; through JSON is the fastest copy."""
+    """Metadata are all of an entry that its reader could change; reading them again is the fastest copy."""
     if not one.entry.metadata:
         return one
-    metadata = json.loads(json.dumps(one.entry.metadata))
-    return one._replace(entry=one.entry.model_copy(update={"metadata": metadata}))
+    own = one.entry.model_copy(update={"metadata": json.loads(one.metadata)})
+    return one._replace(entry=own)

@@ -73,6 +73,26 @@ def test_every_field_comes_back(ledger):
     assert found.entry.event_time.utcoffset() == timedelta(0)
 
 
+def test_what_a_reader_does_to_an_entry_is_its_own(ledger):
+    (stored,) = put(ledger, new_entry(ANN, "fact", "Ann loves tea", ("D1:1",), **FULL), vector=np.ones(2))
+    with ledger.read() as conn:
+        first, second = (entries.by_rows(conn, [stored.row])[stored.row] for _ in range(2))
+    first.entry.metadata["nested"]["list"].append(2)
+    assert second.entry.metadata == FULL["metadata"]
+    with pytest.raises(ValueError, match="read-only"):
+        first.vector[0] = 5
+
+
+def test_a_changed_entry_is_read_as_it_is_now(ledger):
+    (stored,) = put(ledger, new_entry(ANN, "fact", "Ann loves tea", ("D1:1",)))
+    seen = []
+    for importance in (0.1, 0.9, 0.1):
+        with ledger.write() as conn:
+            conn.execute("UPDATE entries SET importance = ?", (importance,))
+            seen.append(entries.by_rows(conn, [stored.row])[stored.row].entry.importance)
+    assert seen == [0.1, 0.9, 0.1]
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=80),
