@@ -65,6 +65,8 @@ class Bank(Maintaining):
         ledger = Ledger.open(settings.home / LEDGER_FILE, world, read_only=read_only)
         try:
             views = None if read_only else Views.open(settings, world, ledger, embeddings, repair=repair)
+            if not read_only and not repair:
+                upkeep.revive_lexical(ledger, settings)
         except BaseException:
             ledger.close()
             raise

@@ -1,5 +1,6 @@
 """Looking after a home: rebuild what is derived, embed anew, and say what is wrong."""
 
+import logging
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -25,6 +26,8 @@ from memcycle.stores.search import lexical
 from memcycle.stores.vectors import Vectors
 from memcycle.stores.writer import lexical_rows
 
+_log = logging.getLogger(__name__)
+
 STUCK_AFTER = timedelta(days=1)
 """A session with staged entries that nobody wrote to for this long was likely forgotten to be ended."""
 
@@ -46,11 +49,20 @@ def rebuild_lexical(ledger: Ledger, settings: Settings) -> int:
     """Makes the lexical view anew in one transaction; returns the active entries."""
     done, after = 0, 0
     with ledger.write() as conn:
-        lexical.clear(conn)
+        lexical.renew(conn)
         while page := entries.page(conn, after, settings.bulk_batch):
             lexical.put(conn, lexical_rows(conn, page))
             done, after = done + len(page), page[-1].row
     return done
+
+
+def revive_lexical(ledger: Ledger, settings: Settings) -> None:
+    """Makes the lexical view anew where it is broken, which no backup is needed for."""
+    with ledger.look() as conn:
+        if not lexical.broken(conn):
+            return
+    done = rebuild_lexical(ledger, settings)
+    _log.warning("the index of words in %s was broken; it was made anew from %d entries", ledger.path, done)
 
 
 def reembed(ledger: Ledger, settings: Settings, vectors: Vectors, mirror: Mirror) -> int:
@@ -103,7 +115,7 @@ def check(
         LedgerDamaged: too damaged to be read.
     """
     with ledger.read() as conn:
-        complaints = soundness.integrity(conn)
+        of_words, complaints = soundness.integrity(conn)
         only_indexes = soundness.index_only(complaints)
         recorded = meta.embedder(conn)
         totals, rows = entries.totals(conn), soundness.misfits(conn)
@@ -131,7 +143,7 @@ def check(
                 "current": embedder,
             },
             "outbox": outbox.size(conn),
-            "lexical_drift": rows.lexical,
+            "lexical_drift": rows.lexical or len(of_words),
             "orphan_links": rows.links,
             "orphan_sources": rows.sources,
             "stuck_sessions": len(stuck(conn, ledger.world.now(), alone=alone)),

@@ -202,6 +202,11 @@ class Ledger:
         except sqlite3.DatabaseError as error:
             if type(error) is not sqlite3.DatabaseError:
                 raise
+            if error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT_VTAB:
+                raise StoreError(
+                    f"the index of words in {self.path} is broken; it is made anew when the memory is opened"
+                    " next"
+                ) from error
             raise LedgerDamaged(
                 f"{self.path} is damaged or no ledger ({error}); {RESTORE.format(home=self.path.parent)}"
             ) from error

@@ -3,6 +3,8 @@
 import sqlite3
 from typing import NamedTuple
 
+from memcycle.stores.search import lexical
+
 SHOWN = 5
 """Complaints of SQLite that are told."""
 
@@ -32,10 +34,19 @@ _LACKED_SOURCES = f"({_NAMED} EXCEPT SELECT scope_key, turn, row FROM sources)" 
 _ACTIVE = "SELECT row FROM entries WHERE status = 'active'"
 
 
-def integrity(conn: sqlite3.Connection) -> list[str]:
-    """What SQLite finds wrong with the file, at most `SHOWN` complaints; tells no text."""
+def integrity(conn: sqlite3.Connection) -> tuple[list[str], list[str]]:
+    """What SQLite finds wrong with the lexical view, and with the rest of the file; tells no text.
+
+    At most `SHOWN` complaints. From version 3.44 on SQLite looks into the lexical view too.
+    """
     found = [str(row[0]) for row in conn.execute(f"PRAGMA integrity_check({SHOWN})")]
-    return [] if found == ["ok"] else found
+    return parted([] if found == ["ok"] else found)
+
+
+def parted(complaints: list[str]) -> tuple[list[str], list[str]]:
+    """Complaints of FTS5, whose one table is the lexical view, and all others."""
+    of_words = [one for one in complaints if "fts5" in one.casefold()]
+    return of_words, [one for one in complaints if one not in of_words]
 
 
 def index_only(complaints: list[str]) -> bool:
@@ -56,11 +67,17 @@ def misfits(conn: sqlite3.Connection) -> Rows:
         links=_count(conn, f"SELECT count(*) {_LOST_LINKS}"),
         sources=_count(conn, f"SELECT count(*) FROM {_LOST_SOURCES}")  # noqa: S608
         + _count(conn, f"SELECT count(*) FROM {_LACKED_SOURCES}"),  # noqa: S608
-        lexical=sum(
-            _count(conn, f"SELECT count(*) FROM ({one} EXCEPT {other})")  # noqa: S608
-            for words in ("SELECT row FROM lexical_words", "SELECT rowid FROM lexical")
-            for one, other in ((_ACTIVE, words), (words, _ACTIVE))
-        ),
+        lexical=_lexical_misfits(conn),
+    )
+
+
+def _lexical_misfits(conn: sqlite3.Connection) -> int:
+    if lexical.broken(conn):
+        return max(1, _count(conn, f"SELECT count(*) FROM ({_ACTIVE})"))  # noqa: S608
+    return sum(
+        _count(conn, f"SELECT count(*) FROM ({one} EXCEPT {other})")  # noqa: S608
+        for words in ("SELECT row FROM lexical_words", "SELECT rowid FROM lexical")
+        for one, other in ((_ACTIVE, words), (words, _ACTIVE))
     )
 
 

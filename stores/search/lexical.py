@@ -29,10 +29,15 @@ from memcycle.stores.search.bm25 import COUNTED, Documents, Ints, Scores, Stats
 # `lexical` finds rows: one term a token, since we split text ourselves and FTS5 only at spaces (punctuation
 # that our tokens may hold is made a token character). `lexical_words` has what scoring needs: reading words
 # as numbers is three times as fast as splitting the found texts again.
-SCHEMA = """
+_INDEX = """
 CREATE VIRTUAL TABLE lexical USING fts5(
     scope, own, dated, before, tokenize = "ascii tokenchars '+#@.-_%'", detail = column, columnsize = 0
 );
+"""
+_PARTS = ("data", "idx", "content", "config")
+"""The tables in which FTS5 keeps it."""
+
+SCHEMA = f"""{_INDEX}
 CREATE TABLE lexical_words (
     row INTEGER PRIMARY KEY, scope TEXT NOT NULL, speaker TEXT,
     own INTEGER NOT NULL, dated INTEGER NOT NULL, before INTEGER NOT NULL, words BLOB NOT NULL
@@ -43,6 +48,11 @@ CREATE INDEX lexical_words_scope ON lexical_words (scope, speaker, own, dated, b
 TRAITS = "ALTER TABLE lexical_words ADD COLUMN traits INTEGER;\n"
 """What ranking knows of a text besides its words, see `memcycle.stores.search.traits`. NULL in a row that was
 written before there was such a column; its words are not brought to their base forms either."""
+
+WORN = 1024
+"""Bytes of FTS5's list of levels, which has two for each, from which on the index is made anew."""
+
+_BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
 
 _FIND = """
 SELECT w.row, w.own, w.dated, w.before, w.words
@@ -172,15 +182,40 @@ def remove(conn: sqlite3.Connection, row_ids: Iterable[int]) -> None:
     conn.executemany("DELETE FROM lexical_words WHERE row = ?", keys)
 
 
-def clear(conn: sqlite3.Connection) -> None:
-    """Takes all rows of all scopes out, before a rebuild."""
-    conn.execute("DELETE FROM lexical")
+def broken(conn: sqlite3.Connection) -> bool:
+    """Whether FTS5 cannot read the index; the rest of the file may be sound."""
+    try:
+        conn.execute("SELECT rowid FROM lexical WHERE lexical MATCH 'x' LIMIT 1").fetchone()
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode in _BROKEN:
+            return True
+        raise
+    return False
+
+
+def renew(conn: sqlite3.Connection) -> None:
+    """Empties the view, before a rebuild; also one that is broken. Part of the caller's transaction."""
+    if broken(conn):
+        # FTS5 would have to open the table in order to drop it.
+        conn.execute("PRAGMA writable_schema = ON")
+        conn.execute("DELETE FROM sqlite_master WHERE name = 'lexical'")
+        conn.execute("PRAGMA writable_schema = RESET")
+        for part in _PARTS:
+            conn.execute(f"DROP TABLE IF EXISTS lexical_{part}")
+    else:
+        conn.execute("DROP TABLE lexical")
+    conn.execute(_INDEX)
     conn.execute("DELETE FROM lexical_words")
 
 
 def scrub(conn: sqlite3.Connection) -> None:
-    """Merges the index so that no removed word remains in it; a VACUUM must follow to clear free pages."""
-    conn.execute("INSERT INTO lexical (lexical) VALUES ('optimize')")
+    """Merges the index so that no removed word remains in it; a VACUUM must follow to clear free pages.
+
+    In SQLite 3.40 (no longer in 3.51) each merge of everything adds two levels to the index, and none can be
+    opened that has more than 2,000. So it is made anew now and then, which costs about eight times as much.
+    """
+    worn = conn.execute("SELECT 1 FROM lexical_data WHERE id = 10 AND length(block) > ?", (WORN,)).fetchone()
+    conn.execute("INSERT INTO lexical (lexical) VALUES (?)", ("rebuild" if worn else "optimize",))
 
 
 def score(

@@ -143,6 +143,11 @@ def words_left_over(home, sql):
     sql("UPDATE lexical_words SET row = 4711 WHERE row = (SELECT min(row) FROM lexical_words)")
 
 
+@damage("lexical_drift")
+def an_index_of_words_that_cannot_be_opened(home, sql):
+    sql("DELETE FROM lexical_data")
+
+
 @damage("stuck_sessions")
 def a_session_broken_off_while_it_was_examined(home, sql):
     with Bank.open(Settings(home=home)) as bank:

@@ -11,6 +11,7 @@ from memcycle.core.clock import World
 from memcycle.core.errors import EmbedderMismatch, StoreBusy, StoreError
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import Bank
+from memcycle.stores.ledger import soundness
 from memcycle.stores.request import Query, SearchRequest
 from tests.banks import ANN, BOB, START, ListIndex, add, clock, open_bank, said
 from tests.fakes import FakeEmbeddings
@@ -99,6 +100,39 @@ def test_drift_is_seen_and_rebuilt(bank, list_index):
     report = bank.check()
     assert (report["index"], report["lexical_drift"]) == ({"missing": 0, "stray": 0}, 0)
     assert found(bank, "Graz")[0] == "Ann lives in Graz"
+
+
+def test_a_broken_index_of_words_is_made_anew_when_a_bank_is_opened(tmp_path, caplog):
+    home = tmp_path / "h"
+    with open_bank(home) as bank:
+        filled(bank)
+        with bank.ledger.write() as conn:
+            conn.execute("DELETE FROM lexical_data")
+        with (
+            pytest.raises(StoreError, match="made anew when the memory is opened next"),
+            bank.ledger.look() as conn,
+        ):
+            conn.execute("SELECT rowid FROM lexical WHERE lexical MATCH 'graz'").fetchall()
+    assert not caplog.records
+    with open_bank(home) as bank:
+        assert "made anew from 7 entries" in caplog.text
+        assert bank.check()["lexical_drift"] == 0
+        assert found(bank, "Graz")[0] == "Ann lives in Graz"
+    caplog.clear()
+    open_bank(home).close()
+    assert not caplog.records
+
+
+def test_complaints_about_the_words_do_not_damn_the_ledger():
+    of_words = [
+        "malformed inverted index for FTS5 table main.lexical",
+        'fts5: corrupt structure record for table "lexical"',
+    ]
+    of_file = [
+        "row 3 missing from index lexical_words_scope",
+        "Tree 7 page 9: btreeInitPage() returns error code 11",
+    ]
+    assert soundness.parted([of_file[0], *of_words, of_file[1]]) == (of_words, of_file)
 
 
 def test_a_lost_or_damaged_chroma_is_rebuilt_from_the_ledger(tmp_path):

@@ -1,6 +1,7 @@
 import math
 import sqlite3
 import unicodedata
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -88,6 +89,75 @@ def test_any_text_is_taken_and_found_by_each_of_its_words(text, query):
     for token in tokenize(text):
         assert 1 in found(conn, token)
     conn.close()
+
+
+def test_an_index_outlives_any_number_of_forgets(conn):
+    words = [f"word{n}" for n in range(1000)]
+    lexical.put(conn, [row(n, " ".join(words[n : n + 10])) for n in range(0, 1000, 10)])
+    for number in range(2000, 3100):
+        lexical.put(conn, [row(number, "forget this")])
+        conn.commit()
+        lexical.scrub(conn)
+        lexical.remove(conn, [number])
+        lexical.scrub(conn)
+        conn.commit()
+    assert set(found(conn, "word500")) == {500}
+    assert found(conn, "forget") == {}
+
+
+@pytest.mark.parametrize("worn", [False, True])
+def test_no_removed_word_remains_in_a_scrubbed_index(conn, monkeypatch, worn):
+    monkeypatch.setattr(lexical, "WORN", 0 if worn else lexical.WORN)
+    lexical.put(conn, [row(1, "quibblewick was here"), row(2, "others too")])
+    lexical.remove(conn, [1])
+    lexical.scrub(conn)
+    conn.commit()
+    kept = b"".join(block for (block,) in conn.execute("SELECT block FROM lexical_data"))
+    assert b"other" in kept
+    assert b"quibblewick" not in kept
+    assert set(found(conn, "others")) == {2}
+
+
+BREAKS = {
+    "more levels than FTS5 takes": "UPDATE lexical_data SET block = x'00000000' || x'8f51' || x'0000'"
+    " || zeroblob(4002) WHERE id = 10",
+    "its list of levels gone": "DELETE FROM lexical_data",
+    "of a format nobody knows": "UPDATE lexical_config SET v = 99 WHERE k = 'version'",
+    "a table of it gone": "DROP TABLE lexical_config",
+}
+
+
+@pytest.mark.parametrize("statement", BREAKS.values(), ids=BREAKS)
+def test_a_broken_index_is_told_and_made_anew(tmp_path, statement):
+    def opened():
+        return sqlite3.connect(tmp_path / "x", isolation_level=None)
+
+    with closing(opened()) as conn:
+        conn.executescript(lexical.SCHEMA + lexical.TRAITS)
+        lexical.put(conn, [row(1, "hello there")])
+        assert not lexical.broken(conn)
+        conn.execute(statement)
+    with closing(opened()) as beside, closing(opened()) as conn:
+        assert lexical.broken(beside)
+        conn.execute("BEGIN IMMEDIATE")
+        lexical.renew(conn)
+        lexical.put(conn, [row(2, "hello again")])
+        conn.execute("COMMIT")
+        for one in (conn, beside):
+            assert not lexical.broken(one)
+            assert set(found(one, "hello")) == {2}
+        assert conn.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_locked_index_is_not_taken_for_a_broken_one(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "x", isolation_level=None)) as conn:
+        conn.executescript(lexical.SCHEMA)
+        conn.execute("BEGIN EXCLUSIVE")
+        with (
+            closing(sqlite3.connect(tmp_path / "x", timeout=0)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            lexical.broken(other)
 
 
 def test_bm25_by_hand(conn):
@@ -184,14 +254,14 @@ def test_staged_rows_alone(conn):
     assert set(found(conn, "red", extra=[row(4, "red car"), row(5, "door")])) == {4}
 
 
-def test_put_replaces_and_remove_and_clear_take_out(conn):
+def test_put_replaces_and_remove_and_renew_take_out(conn):
     lexical.put(conn, [row(1, "red car"), row(2, "red door"), row(3, "red tree")])
     lexical.put(conn, [row(1, "blue car")])
     assert set(found(conn, "red")) == {2, 3}
     lexical.remove(conn, [2, 77])
     assert set(found(conn, "red")) == {3}
     assert lexical.population(conn, "mine", ["raw"]) == {None: 2}
-    lexical.clear(conn)
+    lexical.renew(conn)
     assert found(conn, "red") == {}
     assert lexical.population(conn, "mine", ["raw"]) == {}
 
