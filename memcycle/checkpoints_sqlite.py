@@ -1,10 +1,12 @@
 """Opens LangGraph's SQLite checkpointers the way memcycle's graphs want them."""
 
 import asyncio
+import errno
 import logging
 import os
 import sqlite3
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import aiosqlite
@@ -87,7 +89,11 @@ def _create(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.exists() and not path.is_file():
             raise _unusable(path, "it is a folder" if path.is_dir() else "it is no file")
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
+        # One that is there is not opened: closing it would free the locks that this process has on it.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
+        if not os.access(path, os.R_OK | os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except FileExistsError as error:
         raise _unusable(path, f"{path.parent} is no folder") from error
     except OSError as error:

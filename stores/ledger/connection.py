@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -23,6 +23,9 @@ RESTORE = (
     " writes what can still be read of this one"
 )
 """What to do about a damaged ledger."""
+
+LOG_BYTES = 4_000_000
+"""The write-ahead log is brought into the file once it is larger, and shrinks to that where it was."""
 
 CACHE_KIB = 65_536
 """Page cache of a connection at most: a scope of 10,000 entries stays in it, which halves a scan of it."""
@@ -91,6 +94,10 @@ class Ledger:
         with self._locks.hold(scope), self._explained(), self._connection() as conn:
             conn.execute("BEGIN IMMEDIATE")
             try:
+                if self._spilled():
+                    # Only a transaction that begins after it can begin the log anew.
+                    conn.rollback()
+                    conn.execute("BEGIN IMMEDIATE")
                 yield conn
             except BaseException:
                 conn.rollback()
@@ -110,6 +117,25 @@ class Ledger:
         """
         with self._explained(), self._connection() as conn:
             return not conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+
+    def _spilled(self) -> bool:
+        """Brings a large write-ahead log into the file; for a process that holds the write lock just then.
+
+        SQLite would do so after any commit, beside the writes of others. Up to version 3.51.2 that can lose
+        pages, when another begins the log anew at the same instant (its "WAL-reset bug").
+
+        Returns:
+            Whether it was large.
+        """
+        try:
+            if Path(f"{self.path}-wal").stat().st_size <= LOG_BYTES:
+                return False
+        except OSError:
+            return False
+        # What hinders it stays in the log, and is tried again by the next write.
+        with suppress(sqlite3.OperationalError), self._connection() as conn:
+            conn.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        return True
 
     def close(self) -> None:
         """Closes all connections; those in use close when they are given back. Idempotent."""
@@ -154,6 +180,8 @@ class Ledger:
                 conn.execute("PRAGMA journal_mode = WAL")
                 conn.execute("PRAGMA synchronous = NORMAL")
                 conn.execute("PRAGMA secure_delete = ON")
+                conn.execute("PRAGMA wal_autocheckpoint = 0")
+                conn.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         except BaseException:
             conn.close()
             raise

@@ -6,8 +6,12 @@ import logging
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -21,6 +25,7 @@ from memcycle import Scope, build_recall, build_remember, checkpointer
 from memcycle.agents.roles import Roles
 from memcycle.agents.rules import RULES
 from memcycle.checkpoints import Checkpointer
+from memcycle.checkpoints_sqlite import SqliteCheckpoints
 from memcycle.core.errors import StoreBusy, StoreError
 from tests.banks import START, open_bank
 from tests.scripted import Always
@@ -302,6 +307,29 @@ def test_a_read_only_file_is_refused(path):
 def test_a_path_that_is_none_is_refused():
     with pytest.raises(StoreError, match="null byte"):
         enter("sync", "check\0points")
+
+
+_OPEN_AND_CLOSE = """
+import sqlite3, sys
+conn = sqlite3.connect(sys.argv[1])
+conn.execute("SELECT count(*) FROM checkpoints").fetchone()
+conn.close()
+"""
+
+
+def test_a_file_opened_twice_stays_that_of_its_process(path):
+    """Who is the last to close a file takes its log away, and what others then write into that is lost."""
+    with SqliteCheckpoints(path) as saver:
+        with SqliteCheckpoints(path) as second:
+            second.conn.execute("CREATE TABLE first (x)")
+            second.conn.commit()
+        subprocess.run([sys.executable, "-c", _OPEN_AND_CLOSE, path], check=True)
+        assert Path(f"{path}-wal").exists()
+        saver.conn.execute("CREATE TABLE second (x)")
+        saver.conn.commit()
+        with closing(sqlite3.connect(path)) as other:
+            made = {name for (name,) in other.execute("SELECT name FROM sqlite_master")}
+    assert made >= {"first", "second"}
 
 
 def test_a_file_that_another_process_keeps_opening_is_busy(path, monkeypatch):

@@ -3,6 +3,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
@@ -10,7 +11,7 @@ from memcycle.core.clock import World
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import meta, schema
-from memcycle.stores.ledger.connection import Ledger
+from memcycle.stores.ledger.connection import LOG_BYTES, Ledger
 
 
 @pytest.fixture
@@ -42,9 +43,69 @@ def test_durability_settings_hold_on_every_connection(path):
     ledger = opened(path)
     with ledger.write() as outer, ledger.read() as inner:
         for conn in (outer, inner):
-            names = ("journal_mode", "synchronous", "foreign_keys", "secure_delete")
-            assert [conn.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == ["wal", 1, 1, 1]
+            names = ("journal_mode", "synchronous", "foreign_keys", "secure_delete", "wal_autocheckpoint")
+            assert [conn.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == ["wal", 1, 1, 1, 0]
     ledger.close()
+
+
+def log_of(path):
+    return path.with_name(f"{path.name}-wal")
+
+
+def fill(ledger, number):
+    """Writes some 300 KB."""
+    with ledger.write() as conn:
+        conn.execute("INSERT OR REPLACE INTO meta VALUES (?, hex(randomblob(150000)))", (f"n{number}",))
+
+
+def test_the_log_is_brought_into_the_file_and_stays_small(path):
+    ledger = opened(path)
+    for number in range(100):
+        fill(ledger, number % 30)
+    assert LOG_BYTES / 2 < log_of(path).stat().st_size < 1.5 * LOG_BYTES
+    assert path.stat().st_size > LOG_BYTES
+    ledger.close()
+
+
+def test_a_reader_that_stays_hinders_no_write_and_the_log_shrinks_after_it(path):
+    ledger = opened(path)
+    with ledger.read() as conn:
+        assert meta.embedder(conn) is None
+        for number in range(50):
+            fill(ledger, number % 30)
+        assert log_of(path).stat().st_size > 3 * LOG_BYTES
+        assert meta.embedder(conn) is None
+    for number in range(3):
+        fill(ledger, number)
+    assert log_of(path).stat().st_size <= LOG_BYTES
+    ledger.close()
+
+
+def test_nobody_writes_while_the_log_is_brought_into_the_file(path, monkeypatch):
+    seen, connect = [], Ledger._connect
+
+    def look(statement):
+        if "wal_checkpoint" in statement:
+            with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+                try:
+                    other.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError as error:
+                    seen.append((statement, str(error)))
+                else:
+                    seen.append((statement, "could write"))
+
+    def watched(self):
+        conn = connect(self)
+        conn.set_trace_callback(look)
+        return conn
+
+    monkeypatch.setattr(Ledger, "_connect", watched)
+    ledger = opened(path)
+    for number in range(30):
+        fill(ledger, number)
+    ledger.close()
+    assert seen != []
+    assert set(seen) == {("PRAGMA wal_checkpoint(PASSIVE)", "database is locked")}
 
 
 def test_later_steps_are_applied_to_an_older_ledger(path, monkeypatch):
