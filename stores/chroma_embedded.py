@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from filelock import FileLock, Timeout
 
 from memcycle.core.errors import StoreBusy, StoreError
+from memcycle.stores import full_text
 from memcycle.stores.chroma_errors import chroma_errors
 from memcycle.stores.chroma_helper import Helper
 from memcycle.stores.chroma_slack import Slack
@@ -161,9 +162,7 @@ class EmbeddedClient:
             ) as connection:
                 connection.execute("PRAGMA secure_delete = ON")
                 # A deleted row's trigrams stay in the full-text index until its segments are merged.
-                connection.execute(
-                    "INSERT INTO embedding_fulltext_search(embedding_fulltext_search) VALUES ('optimize')"
-                )
+                full_text.merge(connection, "embedding_fulltext_search")
                 connection.execute("VACUUM")
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 standing = {str(row[0]) for row in connection.execute("SELECT id FROM segments")}

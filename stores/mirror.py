@@ -12,6 +12,7 @@ from memcycle.core.entry import Granularity
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
+from memcycle.stores import full_text
 from memcycle.stores.chroma_client import ChromaClient, open_client
 from memcycle.stores.chroma_helper import Helper, Task
 from memcycle.stores.chroma_index import ChromaIndex
@@ -20,7 +21,6 @@ from memcycle.stores.ledger import item_vectors, meta, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import BUSY_SECONDS, Ledger
 from memcycle.stores.locks import LOCK_FOLDER
-from memcycle.stores.search import lexical
 from memcycle.stores.vectors import Vectors
 
 HELPED_FROM = 2
@@ -174,7 +174,7 @@ class Mirror:
                 owed, mark = meta.owed_scrubs(conn), meta.owed_compaction(conn)
             if mark is not None:
                 with self._ledger.write() as conn:
-                    lexical.scrub(conn)
+                    full_text.merge(conn, "lexical")
                 self._ledger.compact()
                 self._ledger.checkpoint()
             if owed:

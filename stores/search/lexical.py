@@ -49,9 +49,6 @@ TRAITS = "ALTER TABLE lexical_words ADD COLUMN traits INTEGER;\n"
 """What ranking knows of a text besides its words, see `memcycle.stores.search.traits`. NULL in a row that was
 written before there was such a column; its words are not brought to their base forms either."""
 
-WORN = 1024
-"""Bytes of FTS5's list of levels, which has two for each, from which on the index is made anew."""
-
 _BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
 
 _FIND = """
@@ -176,7 +173,7 @@ def put(conn: sqlite3.Connection, rows: Sequence[LexicalRow]) -> None:
 
 
 def remove(conn: sqlite3.Connection, row_ids: Iterable[int]) -> None:
-    """Takes rows out; unknown ones are ignored. Their words stay in FTS5 segments until `scrub`."""
+    """Takes rows out; unknown ones are ignored. Their words stay in FTS5 segments until `full_text.merge`."""
     keys = [(row,) for row in row_ids]
     conn.executemany("DELETE FROM lexical WHERE rowid = ?", keys)
     conn.executemany("DELETE FROM lexical_words WHERE row = ?", keys)
@@ -206,16 +203,6 @@ def renew(conn: sqlite3.Connection) -> None:
         conn.execute("DROP TABLE lexical")
     conn.execute(_INDEX)
     conn.execute("DELETE FROM lexical_words")
-
-
-def scrub(conn: sqlite3.Connection) -> None:
-    """Merges the index so that no removed word remains in it; a VACUUM must follow to clear free pages.
-
-    In SQLite 3.40 (no longer in 3.51) each merge of everything adds two levels to the index, and none can be
-    opened that has more than 2,000. So it is made anew now and then, which costs about eight times as much.
-    """
-    worn = conn.execute("SELECT 1 FROM lexical_data WHERE id = 10 AND length(block) > ?", (WORN,)).fetchone()
-    conn.execute("INSERT INTO lexical (lexical) VALUES (?)", ("rebuild" if worn else "optimize",))
 
 
 def score(

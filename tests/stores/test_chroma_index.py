@@ -3,11 +3,13 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from memcycle.core.entry import Entry, Granularity, new_entry
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
+from memcycle.stores import full_text
+from memcycle.stores.chroma_embedded import DATABASE
 from memcycle.stores.chroma_index import ChromaIndex, shard_of
 from memcycle.stores.chroma_record import scope_field
 from tests.chroma_server import chroma_server, free_port
@@ -367,10 +371,14 @@ def files_holding(folder: Path, marker: bytes) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file() and marker in path.read_bytes()]
 
 
-@pytest.mark.parametrize("count", [3, 1200], ids=["queued", "synced"])
+@pytest.mark.parametrize(
+    ("count", "worn"), [(3, False), (1200, False), (3, True)], ids=["queued", "synced", "worn"]
+)
 def test_a_scrub_after_a_dropped_shard_leaves_no_byte(
-    embedded: ChromaIndex, tmp_path: Path, count: int
+    embedded: ChromaIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, worn: bool
 ) -> None:
+    if worn:
+        monkeypatch.setattr(full_text, "WORN", 0)
     keep = [entry(f"plain words {number}") for number in range(count)]
     gone = [
         entry(f"plain words MARKERTEXT ⸘⸘⸘ {number}", quote="MARKERTEXT", speaker="MARKERTEXT")
@@ -389,6 +397,23 @@ def test_a_scrub_after_a_dropped_shard_leaves_no_byte(
     assert len(ask(embedded, "plain words", k=3)) == 3
     embedded.close()
     assert files_holding(tmp_path, b"MARKERTEXT") == []
+
+
+def test_chromas_full_text_index_does_not_wear_out(
+    embedded: ChromaIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(full_text, "WORN", 50)
+    lengths = []
+    # Only an index of some size gets a level each time.
+    put(embedded, *(entry(" ".join(f"word{n + m}" for m in range(50))) for n in range(0, 2000, 50)))
+    for number in range(40):
+        put(embedded, entry(f"plain words {number}"))
+        embedded.scrub()
+        with closing(sqlite3.connect(tmp_path / "chroma" / DATABASE)) as conn:
+            levels = "SELECT length(block) FROM embedding_fulltext_search_data WHERE id = 10"
+            lengths.append(conn.execute(levels).fetchone()[0])
+    assert max(lengths) < 80
+    assert len(ask(embedded, "plain words", k=3)) == 3
 
 
 def test_a_scrub_also_cleans_where_nothing_is_filled_in_again(embedded: ChromaIndex, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memcycle.core.language.tokens import stems, tokenize
+from memcycle.stores import full_text
 from memcycle.stores.search import lexical
 from memcycle.stores.search.lexical import LexicalRow
 
@@ -97,20 +98,20 @@ def test_an_index_outlives_any_number_of_forgets(conn):
     for number in range(2000, 3100):
         lexical.put(conn, [row(number, "forget this")])
         conn.commit()
-        lexical.scrub(conn)
+        full_text.merge(conn, "lexical")
         lexical.remove(conn, [number])
-        lexical.scrub(conn)
+        full_text.merge(conn, "lexical")
         conn.commit()
     assert set(found(conn, "word500")) == {500}
     assert found(conn, "forget") == {}
 
 
 @pytest.mark.parametrize("worn", [False, True])
-def test_no_removed_word_remains_in_a_scrubbed_index(conn, monkeypatch, worn):
-    monkeypatch.setattr(lexical, "WORN", 0 if worn else lexical.WORN)
+def test_no_removed_word_remains_in_a_merged_index(conn, monkeypatch, worn):
+    monkeypatch.setattr(full_text, "WORN", 0 if worn else full_text.WORN)
     lexical.put(conn, [row(1, "quibblewick was here"), row(2, "others too")])
     lexical.remove(conn, [1])
-    lexical.scrub(conn)
+    full_text.merge(conn, "lexical")
     conn.commit()
     kept = b"".join(block for (block,) in conn.execute("SELECT block FROM lexical_data"))
     assert b"other" in kept
@@ -284,7 +285,7 @@ def test_scrub_and_vacuum_leave_no_removed_word_in_the_file(tmp_path):
     conn.commit()
     assert b"zyxsecret" in path.read_bytes()
     lexical.remove(conn, [1])
-    lexical.scrub(conn)
+    full_text.merge(conn, "lexical")
     conn.commit()
     conn.execute("VACUUM")
     conn.close()
