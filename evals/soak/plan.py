@@ -79,12 +79,14 @@ class Person:
     Attributes:
         said: By mark each message that must be there, with its session.
         gone: Marks that must be nowhere.
+        waiting: Marks of what was said late: no other session sees it until that one is ended again.
     """
 
     number: int
     seed: int = 1
     said: dict[str, tuple[str, Message]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    waiting: set[str] = field(default_factory=set)
     _stints: int = 0
     _messages: int = 0
 
@@ -107,7 +109,9 @@ class Person:
         ops.append(Op("end_session", session))
         ops.append(self._ask("", chance))
         if earlier and chance.random() < LATE:
-            ops.append(self._add(self.said[chance.choice(earlier)][0], chance))
+            late = self._add(self.said[chance.choice(earlier)][0], chance)
+            self.waiting.update(message.mark for message in late.messages)
+            ops.append(late)
         if earlier and chance.random() < FORGETS:
             mark = chance.choice(earlier)
             del self.said[mark]
@@ -138,7 +142,8 @@ class Person:
         return Message(f"m-{mark}", role, text, mark)
 
     def _ask(self, session: str, chance: random.Random) -> Op:
-        mark = chance.choice(sorted(self.said)) if self.said else ""
+        seen = sorted(self.said.keys() - self.waiting)
+        mark = chance.choice(seen) if seen else ""
         return Op("ask", session, mark=mark, without=frozenset(self.gone))
 
 

@@ -32,6 +32,23 @@ def test_what_must_be_there_follows_from_what_was_done():
         assert gone
 
 
+def test_nothing_is_asked_that_waits_in_an_open_session_of_another_name():
+    late, asked = 0, 0
+    for number in range(20):
+        open_in: dict[str, str] = {}
+        for stint in stints(Person(number), 3 * LIFE):
+            for op in stint.ops:
+                open_in |= {message.mark: op.session for message in op.messages}
+                late += any(session != f"s{stint.n}" for session in open_in.values())
+                if op.kind == "end_session":
+                    open_in = {mark: name for mark, name in open_in.items() if name != op.session}
+                if op.kind == "ask" and op.mark:
+                    asked += 1
+                    assert open_in.get(op.mark, op.session) == op.session
+    assert late
+    assert asked
+
+
 def test_every_kind_of_thing_is_done_and_users_are_forgotten_at_different_times():
     lives = [stints(Person(number), LIFE) for number in range(LIFE)]
     assert {op.kind for life in lives for stint in life for op in stint.ops} == {
