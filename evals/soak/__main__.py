@@ -16,6 +16,7 @@ forgotten, or an operation failed.
 import json
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -151,11 +152,19 @@ def main(
     latency_ms: Annotated[float, typer.Option(min=0, help="What a model call takes.")] = 300,
     processes: Annotated[int, typer.Option(min=1, help="1: embedded index; more share a Chroma server.")] = 1,
     seed: Annotated[int, typer.Option(help="What users do is drawn by it.")] = 1,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder, new or empty, in which what is stored stays; else none does.")
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object with everything.")] = False,
 ) -> None:
     """Runs a soak and says what came of it; exit code 1 where something is wrong."""
     errors = Console(stderr=True)
-    with tempfile.TemporaryDirectory() as folder, errors.status("") as status:
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise typer.BadParameter(f"{keep} is not empty: name a new folder", param_hint="--keep")
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+    place = tempfile.TemporaryDirectory() if keep is None else nullcontext(keep)
+    with place as folder, errors.status("") as status:
         try:
             home = Path(folder) / "home"
             result = soak(

@@ -92,7 +92,9 @@ class Driver:
                 Finding("crossed", done.user, "answer", mark) for mark in strangers(text, done.user)
             ]
             done.findings += [
-                Finding("not forgotten", done.user, "answer", mark) for mark in marks(text) & op.without
+                Finding("not forgotten", done.user, "answer", mark)
+                for mark in marks(text) - strangers(text, done.user)
+                if mark in op.without
             ]
 
     async def _end_session(self, op: Op, done: Done) -> None:

@@ -46,13 +46,29 @@ class Message:
 
 
 @dataclass(frozen=True)
+class Gone:
+    """Marks that nothing may show any more; small however long a soak is, since it goes with each question.
+
+    Attributes:
+        below: Of the user's messages all before the one of this number.
+        marks: Single ones after that.
+    """
+
+    below: int = 0
+    marks: frozenset[str] = frozenset()
+
+    def __contains__(self, mark: str) -> bool:
+        return mark in self.marks or int(mark.rpartition("x")[2]) < self.below
+
+
+@dataclass(frozen=True)
 class Op:
     """One thing a user does.
 
     Attributes:
         messages: Said by an add. twice: they are sent a second time meanwhile.
         mark: What a question is about, or what is to be forgotten.
-        without: Marks that no answer may show any more.
+        without: What no answer may show any more of the user's.
     """
 
     kind: Kind
@@ -60,7 +76,7 @@ class Op:
     messages: tuple[Message, ...] = ()
     twice: bool = False
     mark: str = ""
-    without: frozenset[str] = frozenset()
+    without: Gone = Gone()
 
 
 @dataclass(frozen=True)
@@ -89,6 +105,7 @@ class Person:
     waiting: set[str] = field(default_factory=set)
     _stints: int = 0
     _messages: int = 0
+    _without: Gone = Gone()
 
     @property
     def user(self) -> str:
@@ -116,11 +133,14 @@ class Person:
             mark = chance.choice(earlier)
             del self.said[mark]
             self.gone.add(mark)
+            self._without = Gone(self._without.below, self._without.marks | {mark})
             ops += [Op("forget", mark=mark), self._ask("", chance)]
         # Users begin at different ages, so that they are not all forgotten at the same time.
         if (n + self.number) % LIFE == LIFE - 1:
             self.gone |= set(self.said)
             self.said.clear()
+            self.waiting.clear()
+            self._without = Gone(self._messages + 1)
             ops.append(Op("forget_user"))
         return Stint(self.user, n, tuple(ops))
 
@@ -144,7 +164,7 @@ class Person:
     def _ask(self, session: str, chance: random.Random) -> Op:
         seen = sorted(self.said.keys() - self.waiting)
         mark = chance.choice(seen) if seen else ""
-        return Op("ask", session, mark=mark, without=frozenset(self.gone))
+        return Op("ask", session, mark=mark, without=self._without)
 
 
 def marks(text: str) -> set[str]:

@@ -1,10 +1,13 @@
 """A tiny soak in this process: stints are done through the API, and what is wrong in a store is found."""
 
 import sqlite3
+from pathlib import Path
 
 import pytest
+from typer import BadParameter
 
 from memcycle.core.settings import Settings
+from memcycle.evals.soak.__main__ import main
 from memcycle.evals.soak.drive import Driver, left
 from memcycle.evals.soak.plan import Op, Person, Stint
 from memcycle.evals.soak.pool import compare
@@ -66,3 +69,12 @@ async def test_what_is_to_be_forgotten_and_is_not_there_is_lost(tmp_path):
     async with Memory.open(tmp_path) as memory:
         done = await Driver(memory).run(Stint("user-001", 0, (Op("forget", mark="Q001x00009"),)))
     assert [(one.fault, one.what) for one in done.findings] == [("lost", "Q001x00009")]
+
+
+@pytest.mark.parametrize("make", [Path.write_text, lambda path, text: path.mkdir() or (path / text).touch()])
+def test_what_is_in_a_folder_already_is_left_alone(tmp_path, make):
+    keep = tmp_path / "kept"
+    make(keep, "mine")
+    with pytest.raises(BadParameter, match="is not empty: name a new folder"):
+        main(keep=keep)
+    assert [path.name for path in tmp_path.rglob("*")] in (["kept"], ["kept", "mine"])

@@ -17,10 +17,14 @@ def test_a_seed_gives_the_same_life_and_another_seed_another():
 
 def test_what_must_be_there_follows_from_what_was_done():
     for number in range(20):
-        person, said, gone = Person(number), {}, set()
+        person, said, gone, ever = Person(number), {}, set(), set()
         for stint in stints(person, 3 * LIFE):
             for op in stint.ops:
                 said |= {message.mark: message.text for message in op.messages}
+                ever |= said.keys()
+                if op.kind == "ask":
+                    assert {mark for mark in ever if mark in op.without} == gone
+                    assert len(op.without.marks) < LIFE
                 if op.kind == "forget":
                     gone.add(op.mark)
                     assert said.pop(op.mark)
