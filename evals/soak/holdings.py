@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memcycle.evals.soak.findings import Held
+from memcycle.evals.soak.plan import marks
 from memcycle.memory import Memory
 
 if TYPE_CHECKING:
@@ -58,10 +59,7 @@ def in_chroma(api: "Client") -> Iterator[Held]:
 
 def in_files(home: Path, gone: set[str]) -> Iterator[tuple[str, str]]:
     """Forgotten marks that a file of the home still holds, as (file, mark)."""
-    needles = {mark: mark.encode() for mark in gone}
     for path in sorted(home.rglob("*")):
         if path.is_file():
-            data = path.read_bytes()
-            for mark, needle in needles.items():
-                if needle in data or needle.lower() in data:
-                    yield str(path.relative_to(home)), mark
+            for mark in sorted(gone & marks(path.read_bytes().decode("latin-1"))):
+                yield str(path.relative_to(home)), mark

@@ -3,6 +3,7 @@
 import pytest
 
 from memcycle.evals.soak.findings import Held, findings
+from memcycle.evals.soak.holdings import in_files
 from memcycle.evals.soak.plan import LIFE, Person, marks, strangers
 
 
@@ -69,6 +70,14 @@ def test_every_kind_of_thing_is_done_and_users_are_forgotten_at_different_times(
 def test_a_mark_is_known_however_it_is_written_and_tells_whose_it_is():
     assert marks("I met Q003x00012, and q004X00001.") == {"Q003x00012", "Q004x00001"}
     assert strangers("I met q003x00012 and Q004x00001.", "user-003") == {"Q004x00001"}
+
+
+def test_forgotten_marks_are_found_in_any_file(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.bin").write_bytes(b"\xff\x00q001x00001\xfe and Q001X00002, Q001x00009")
+    (tmp_path / "b").write_bytes(b"Q001x0000")
+    gone = {"Q001x00001", "Q001x00002", "Q001x00003"}
+    assert list(in_files(tmp_path, gone)) == [("deep/a.bin", "Q001x00001"), ("deep/a.bin", "Q001x00002")]
 
 
 @pytest.fixture
