@@ -30,6 +30,9 @@ from memcycle.stores.bank import LEDGER_FILE
 PATIENCE = 300.0
 """Seconds without a word of any process, after which a soak is given up."""
 LOOK_SECONDS = 0.5
+GLIBC = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "1048576"}
+"""As a service has it that stays up: else each thread of many gets an arena, which is hardly given back, nor
+are large blocks once one of their size was freed."""
 
 
 @dataclass
@@ -145,8 +148,7 @@ def _run(
     seconds: float,
     tell: Callable[[str], None],
 ) -> None:
-    # As a service does that stays up: glibc gives each thread of many an arena, which it hardly gives back.
-    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    os.environ.update(GLIBC | dict(os.environ))
     context = multiprocessing.get_context("spawn")
     tasks: Queue[Stint | None] = context.Queue()
     told: Queue[Told] = context.Queue()
