@@ -37,8 +37,7 @@ CREATE VIRTUAL TABLE lexical USING fts5(
 _PARTS = ("data", "idx", "content", "config")
 """The tables in which FTS5 keeps it."""
 
-SCHEMA = f"""{_INDEX}
-CREATE TABLE lexical_words (
+SCHEMA = f"""{_INDEX}CREATE TABLE lexical_words (
     row INTEGER PRIMARY KEY, scope TEXT NOT NULL, speaker TEXT,
     own INTEGER NOT NULL, dated INTEGER NOT NULL, before INTEGER NOT NULL, words BLOB NOT NULL
 );
