@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from memcycle.core.errors import StoreBusy, StoreError
+from memcycle.core.errors import LedgerDamaged, StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores import drift, item_drift
@@ -57,10 +57,16 @@ def rebuild_lexical(ledger: Ledger, settings: Settings) -> int:
 
 
 def revive_lexical(ledger: Ledger, settings: Settings) -> None:
-    """Makes the lexical view anew where it is broken, which no backup is needed for."""
-    with ledger.look() as conn:
-        if not lexical.broken(conn):
-            return
+    """Makes the lexical view anew where it is broken, which no backup is needed for.
+
+    Where its pages in the file are damaged, all is left as it is: whoever needs them is told.
+    """
+    try:
+        with ledger.look() as conn:
+            if not lexical.broken(conn):
+                return
+    except LedgerDamaged:
+        return
     done = rebuild_lexical(ledger, settings)
     _log.warning("the index of words in %s was broken; it was made anew from %d entries", ledger.path, done)
 

@@ -145,6 +145,17 @@ def _show(console: Console, told: dict[str, Any]) -> None:
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
+def _made(keep: Path) -> Path:
+    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise typer.BadParameter(f"{keep} is not empty: name a new folder", param_hint="--keep")
+    try:
+        keep.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = f"{keep} cannot be made: {error.strerror}; name another folder"
+        raise typer.BadParameter(why, param_hint="--keep") from None
+    return keep
+
+
 def main(
     *,
     users: Annotated[int, typer.Option(min=1, max=999, help="Users at the same time.")] = 32,
@@ -159,11 +170,7 @@ def main(
 ) -> None:
     """Runs a soak and says what came of it; exit code 1 where something is wrong."""
     errors = Console(stderr=True)
-    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
-        raise typer.BadParameter(f"{keep} is not empty: name a new folder", param_hint="--keep")
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-    place = tempfile.TemporaryDirectory() if keep is None else nullcontext(keep)
+    place = tempfile.TemporaryDirectory() if keep is None else nullcontext(_made(keep))
     with place as folder, errors.status("") as status:
         try:
             home = Path(folder) / "home"

@@ -25,7 +25,7 @@ RESTORE = (
 """What to do about a damaged ledger."""
 
 LOG_BYTES = 4_000_000
-"""The write-ahead log is brought into the file once it is larger, and shrinks to that where it was."""
+"""The write-ahead log is brought into the file once it is larger, and is cut to that when it begins anew."""
 
 CACHE_KIB = 65_536
 """Page cache of a connection at most: a scope of 10,000 entries stays in it, which halves a scan of it."""
@@ -42,6 +42,7 @@ class Ledger:
 
     def __init__(self, path: Path, world: World, *, read_only: bool = False) -> None:
         self.path, self.world, self.read_only = path, world, read_only
+        self._log = path.with_name(f"{path.name}-wal")
         self._locks = ScopeLocks(path.parent / "locks", BUSY_SECONDS)
         self._guard = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
@@ -128,7 +129,7 @@ class Ledger:
             Whether it was large.
         """
         try:
-            if Path(f"{self.path}-wal").stat().st_size <= LOG_BYTES:
+            if self._log.stat().st_size <= LOG_BYTES:
                 return False
         except OSError:
             return False

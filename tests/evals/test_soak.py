@@ -78,3 +78,9 @@ def test_what_is_in_a_folder_already_is_left_alone(tmp_path, make):
     with pytest.raises(BadParameter, match="is not empty: name a new folder"):
         main(keep=keep)
     assert [path.name for path in tmp_path.rglob("*")] in (["kept"], ["kept", "mine"])
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BadParameter, match=r"file/kept cannot be made: Not a directory; name another folder"):
+        main(keep=tmp_path / "file" / "kept")

@@ -123,6 +123,25 @@ def test_a_broken_index_of_words_is_made_anew_when_a_bank_is_opened(tmp_path, ca
     assert not caplog.records
 
 
+def test_a_damaged_page_of_the_words_keeps_no_bank_from_being_opened(tmp_path, caplog):
+    with open_bank(tmp_path / "h") as bank:
+        filled(bank)
+        path = bank.ledger.path
+        bank.ledger.checkpoint()
+        with bank.ledger.look() as conn:
+            find = (
+                "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?"
+            )
+            page, size = conn.execute(find, ("lexical_idx",)).fetchone()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * size : page * size] = bytes(size)
+    path.write_bytes(content)
+    with open_bank(tmp_path / "h") as bank:
+        assert len(bank.entries(ANN.base)) > 0
+    assert path.read_bytes() == content
+    assert not caplog.records
+
+
 def test_complaints_about_the_words_do_not_damn_the_ledger():
     of_words = [
         "malformed inverted index for FTS5 table main.lexical",
