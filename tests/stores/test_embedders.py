@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from langchain_openai import OpenAIEmbeddings
 from memcycle.core.clock import World
 from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, StoreError
 from memcycle.core.settings import Settings
+from memcycle.evals.soak.meters import resident_mb
 from memcycle.stores import embedders
 from memcycle.stores.embedders import Embedder, open_embedder
+from memcycle.stores.embedding_models import WORDLLAMA
 from tests.fakes import FakeEmbeddings, TooManyRequests, too_short, with_nan, wrong_dimension
 
 NOW = datetime(2024, 5, 7, 12, 0, tzinfo=UTC)
@@ -256,6 +259,20 @@ def test_wordllama_gives_any_text_a_unit_or_a_zero_row(wordllama: Embedder, text
         assert norm == pytest.approx(1 if text.strip() else 0, abs=1e-5)
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory now is only told by /proc")
+def test_wordllama_keeps_nothing_of_what_it_read() -> None:
+    encode = WORDLLAMA.load()
+
+    def read(name: Callable[[int], str]) -> None:
+        for start in range(0, 8_000, 64):
+            encode([f"I moved to {name(number)} last week." for number in range(start, start + 64)])
+
+    read(lambda _: "Reykjavik")  # what numpy and the allocator need once
+    before = resident_mb()
+    read(lambda number: f"name{number:05d}name")
+    assert resident_mb() - before < 6.0  # over 20 with the cache of words that tokenizers has by itself
+
+
 def test_a_vector_does_not_depend_on_its_neighbours(wordllama: Embedder) -> None:
     fresh = open_embedder(Settings(), None, World())
     alone = fresh.embed(["The train to Vienna was late."])[0]
@@ -270,6 +287,7 @@ def no_network(*_, **__):
 socket.socket.connect = socket.getaddrinfo = no_network
 from memcycle.core.clock import World
 from memcycle.core.settings import Settings
+from memcycle.evals.soak.meters import resident_mb
 from memcycle.stores.embedders import open_embedder
 embedder = open_embedder(Settings(), None, World())
 assert "wordllama" not in sys.modules, "loaded before it was needed"
