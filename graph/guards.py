@@ -1,14 +1,17 @@
 """What no model may do, whatever it answers: pure checks in code (design section 6)."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from memcycle.agents.rules.grounding import NEGATION
 from memcycle.core.language.dates import Reading, read_dates
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import split_sentences
-from memcycle.core.language.tokens import content_stems, stems
+from memcycle.core.language.tokens import content_stems, stem_set
+from memcycle.core.per_text import per_text
 from memcycle.core.turn import Turn
 
 _FORGET = re.compile(
@@ -32,6 +35,7 @@ _FAR = timedelta(days=800)
 _SPACE = re.compile(r"\s+")
 
 
+@per_text(256)
 def _folded(text: str) -> str:
     # Prompts show "<" of our own marks as "&lt;": a model quotes what it was shown.
     for written, meant in (("’", "'"), ("&lt;", "<"), ("＜", "<"), ("﹤", "<")):
@@ -59,8 +63,25 @@ def _requests(turn: Turn) -> str:
 
 def support(text: str, turn: Turn) -> float:
     """Share of a statement's content stems that its turn holds (0 to 1); the speaker's name is free."""
-    wanted = set(content_stems(text)) - set(stems(turn.speaker))
-    return len(wanted & set(stems(turn.text))) / len(wanted) if wanted else 0.0
+    wanted = set(content_stems(text)) - stem_set(turn.speaker)
+    return len(wanted & stem_set(turn.text)) / len(wanted) if wanted else 0.0
+
+
+class _Said(NamedTuple):
+    """The sentences of a text, and by stem the places of those that have it."""
+
+    sentences: list[str]
+    places: dict[str, list[int]]
+
+
+@per_text(64)
+def _said(text: str) -> _Said:
+    """Cached: a turn is asked for one statement after another, and may be a whole document."""
+    said = _Said([sentence for _, _, sentence in split_sentences(text)], {})
+    for place, sentence in enumerate(said.sentences):
+        for stem in stem_set(sentence):
+            said.places.setdefault(stem, []).append(place)
+    return said
 
 
 def plainly_said(text: str, turn: Turn) -> bool:
@@ -68,9 +89,11 @@ def plainly_said(text: str, turn: Turn) -> bool:
     what the statement does not. All else is for a Judge to say."""
     if support(text, turn) < 1.0:
         return False
-    wanted = set(content_stems(text))
-    sentences = [sentence for _, _, sentence in split_sentences(turn.text)]
-    nearest = max(sentences, key=lambda sentence: len(wanted & set(stems(sentence))), default="")
+    said = _said(turn.text)
+    shared = Counter(place for stem in set(content_stems(text)) for place in said.places.get(stem, ()))
+    # Of equally near ones the first.
+    place = min(shared, key=lambda place: (-shared[place], place), default=0)
+    nearest = said.sentences[place] if said.sentences else ""
     return not is_question(nearest) and bool(NEGATION.search(nearest)) == bool(NEGATION.search(text))
 
 

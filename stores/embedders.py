@@ -116,9 +116,9 @@ class Embedder:
 
     def _cached(self, texts: Sequence[str]) -> dict[str, Matrix]:
         with self._cache_lock:
-            found = {text: self._cache[text] for text in texts if text in self._cache}
+            found = {text: self._cache[_read(text)] for text in texts if _read(text) in self._cache}
             for text in found:
-                self._cache.move_to_end(text)
+                self._cache.move_to_end(_read(text))
         return found
 
     def _fetch(self, texts: list[str], indices: Sequence[int]) -> list[Matrix]:
@@ -127,7 +127,7 @@ class Embedder:
         vectors = self._checked(raw, indices)
         with self._cache_lock:
             for text, vector in zip(texts, vectors, strict=True):
-                self._cache[text] = vector
+                self._cache[_read(text)] = vector
             most = min(CACHED_TEXTS, CACHED_NUMBERS // len(vectors[0]))
             while len(self._cache) > most:
                 self._cache.popitem(last=False)
@@ -192,9 +192,14 @@ class Embedder:
         return unit
 
 
+def _read(text: str) -> str:
+    """All that a model is shown of it, and so what its vector is kept under."""
+    return text[:MAX_CHARS]
+
+
 def _sendable(text: str) -> str:
     """The part that counts, with half an emoji (a lone surrogate, which no model takes) replaced."""
-    return text[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8")
+    return _read(text).encode("utf-8", "replace").decode("utf-8")
 
 
 def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:

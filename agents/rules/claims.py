@@ -1,7 +1,6 @@
 """What a third-person sentence claims about a person's present state: home, job, tastes, ties."""
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from memcycle.agents.rules.claim_forms import FORMS, Slot
@@ -10,6 +9,7 @@ from memcycle.core.language.readings import MONTHS, NUMBERS, WEEKDAYS
 from memcycle.core.language.sentences import split_sentences
 from memcycle.core.language.tokens import content_stems, stems
 from memcycle.core.language.wordlists import word_set
+from memcycle.core.per_text import per_text
 
 _NOW = re.compile(
     r"\b(?:now|these days|new|instead|nowadays|anymore|no longer|currently|since)\b", re.IGNORECASE
@@ -87,7 +87,7 @@ _NOT_NOW = word_set("was were had did will would might could wants hopes plans")
 _STARTED = word_set("started began joined became got")
 
 
-@lru_cache(maxsize=2048)
+@per_text(2048)
 def parse(text: str) -> tuple[Parsed, ...]:
     """The first sentences of a third-person text taken apart.
 

@@ -6,7 +6,6 @@ Built to say no in doubt: a repetition costs little, and a fact taken for anothe
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import NamedTuple, get_args
 
 from memcycle.agents.rules.claims import parse
@@ -20,6 +19,7 @@ from memcycle.core.language.dates import Reading, read_dates
 from memcycle.core.language.irregular import base_stems
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.wordlists import word_set
+from memcycle.core.per_text import per_text
 
 _TOKEN = re.compile(r"(?P<word>[\w+#]+(?:['’.&/-]+[\w+#]+)*)|(?P<stop>[.,;:!?()–—]+)|(?P<mark>[^\w\s])")
 _SILENT = word_set("a an the also just really very so quite actually")
@@ -160,7 +160,7 @@ def _cuts(stated: Stated) -> tuple[tuple[int, int], ...]:
     return tuple((one.begin, one.end) for one in stated.readings)
 
 
-@lru_cache(maxsize=2048)
+@per_text(2048)
 def _pieces(text: str, cuts: tuple[tuple[int, int], ...]) -> tuple[Piece, ...]:
     """The words that carry sense, in order, and the breaks between them."""
     for begin, end in reversed(cuts):

@@ -1,7 +1,6 @@
 """The words of a text that carry what it says, its numbers and its subject, for comparing texts."""
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from memcycle.agents.rules.answer_slots import ORDINALS
@@ -14,6 +13,7 @@ from memcycle.core.language.names import without_possessive
 from memcycle.core.language.readings import NUMBERS, count_of
 from memcycle.core.language.tokens import STOPWORDS, stems, tokenize
 from memcycle.core.language.wordlists import word_set
+from memcycle.core.per_text import per_text
 
 _CHUNK = re.compile(r"\S+")
 _OPENS = re.compile(r"(?:^|[.!?…:(\"“”)\]])\s*[\"“(\[]*$")
@@ -54,7 +54,7 @@ class Subject(NamedTuple):
     verb: str
 
 
-@lru_cache(maxsize=4096)
+@per_text(4096)
 def words_of(text: str) -> tuple[Word, ...]:
     """The content words in order, without numbers, negation and words of telling.
 

@@ -3,7 +3,9 @@
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import NamedTuple
 
 from memcycle.agents.views import MemoryView, TurnView
@@ -54,7 +56,8 @@ WEIGHTS: dict[str, float] = {
 }  # fmt: skip
 
 
-class Asked(NamedTuple):
+@dataclass(frozen=True)
+class Asked:
     """A question taken apart.
 
     Attributes:
@@ -75,17 +78,17 @@ class Asked(NamedTuple):
     dates: tuple[Reading, ...] = ()
     things: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def does(self) -> bool:
         """Whether it asks what somebody does, so that the answer is a deed ("What did she do?")."""
         return _DEED.search(self.question) is not None
 
-    @property
+    @cached_property
     def names(self) -> bool:
         """Whether it asks what somebody or something is called."""
         return _NAMING.search(self.question) is not None
 
-    @property
+    @cached_property
     def denies(self) -> bool:
         """Whether the question itself holds a negation."""
         return NEGATION.search(self.question) is not None

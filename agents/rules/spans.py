@@ -102,6 +102,7 @@ class Sentence:
         # breaks[i]: a clause may end after word i; the last word ends one.
         self.breaks = [_BREAK.search(gap) is not None for gap in between] + [True]
         self.denied = self._denied()
+        self.between = self._between()
         self.focus = stem_set(asked.focus)
         work = _WORKS.search(asked.question) is not None
         self.quoted = {match.span(1): 1.0 + work for match in _QUOTED.finditer(passage.text)}
@@ -114,6 +115,15 @@ class Sentence:
             denied = not ends and (
                 denied or (not self.asked.denies and NEGATION.search(word.text) is not None)
             )
+        return found
+
+    def _between(self) -> list[int | None]:
+        """For every word how many words with content stand between it and the last asked one before it."""
+        between: int | None = None
+        found: list[int | None] = []
+        for word in self.words:
+            found.append(between)
+            between = 0 if word.asked else None if between is None else between + word.content
         return found
 
     def spans(self) -> Iterator[tuple[int, int]]:
@@ -132,13 +142,12 @@ class Sentence:
         word, slot = self.words[first], self.asked.slot
         before = self.words[first - 1] if first else None
         folded = before.folded if before else ""
-        hit = next((index for index in range(first - 1, -1, -1) if self.words[index].asked), None)
-        between = sum(word.content for word in self.words[hit + 1 : first]) if hit is not None else 0
+        between = self.between[first]
         opens = before is None or self.breaks[first - 1]
         return {
-            "after": float(hit is not None),
-            "adjacent": float(hit is not None and between == 0),
-            "distance": float(min(between, FAR)),
+            "after": float(between is not None),
+            "adjacent": float(between == 0),
+            "distance": float(min(between or 0, FAR)),
             "first": float(opens),
             "opens": float(
                 opens or (before is not None and (before.asked or before.verbal or not before.content))

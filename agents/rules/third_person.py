@@ -34,6 +34,10 @@ _JOINED = re.compile(
 )
 
 
+_LOOK_BACK = 16
+"""Words, and what stands between them: more than "joined" subjects and names have."""
+
+
 def possessive(name: str) -> str:
     """A name in the possessive."""
     return f"{name}'" if name.endswith("s") else f"{name}'s"
@@ -65,6 +69,10 @@ class _Walk:
         again = self.present and self.last in {"and", "but", "or"} and folded in BASE
         return singular(word) if again else word
 
+    def _before(self) -> str:
+        """What was written last: no whole text for each of its words."""
+        return "".join(self.out[-_LOOK_BACK:])
+
     def _named(self, word: str, folded: str) -> str | None:
         """The name that stands for a pronoun in the place of a subject."""
         base, _, clitic = folded.partition("'")
@@ -86,7 +94,7 @@ class _Walk:
         return words.get(folded)
 
     def _subject(self, name: str, clitic: str) -> str:
-        joined = _JOINED.search("".join(self.out)) is not None
+        joined = _JOINED.search(self._before()) is not None
         if clitic == "d":
             self.agree = False
             return f"{name} 'd"
@@ -121,7 +129,7 @@ class _Walk:
         self.agree = False
         if (
             self.out
-            and "".join(self.out).rstrip().endswith((self.speaker, str(self.listener)))
+            and self._before().rstrip().endswith((self.speaker, str(self.listener)))
             and not word.isascii()
         ):
             return word

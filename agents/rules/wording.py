@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import NamedTuple
 
 from memcycle.agents.rules.statements import Stance, Statement, elliptic, plain_statements, statements
@@ -14,6 +13,7 @@ from memcycle.core.language.dates import Reading, read_dates
 from memcycle.core.language.questions import question_language
 from memcycle.core.language.readings import end_of
 from memcycle.core.language.wordlists import word_set
+from memcycle.core.per_text import per_text
 
 _PHOTO = re.compile(
     r"^(?:a|an|the)\s+(?:close\s*up\s+)?(?:photo|photography|picture|image|drawing|painting"
@@ -59,7 +59,7 @@ class Worded(NamedTuple):
     extra: bool = False
 
 
-@lru_cache(maxsize=2048)
+@per_text(2048)
 def worded(text: str, speaker: str, listener: str | None = None) -> tuple[Worded, ...]:
     """The statements of a turn, each self-contained, in order and without repetition.
 

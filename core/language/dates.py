@@ -6,7 +6,6 @@ before the one of the reference, "last Friday" the most recent Friday before tha
 
 import re
 from datetime import datetime
-from functools import lru_cache
 
 from memcycle.core.entry import Precision
 from memcycle.core.language.absolute_dates import absolute_readers, plausible
@@ -23,6 +22,7 @@ from memcycle.core.language.readings import (
     one_of,
 )  # fmt: skip
 from memcycle.core.language.relative_dates import Reader, relative_readers
+from memcycle.core.per_text import per_text
 
 __all__ = ["Reading", "format_time", "read_dates"]
 
@@ -70,6 +70,13 @@ def read_dates(text: str, reference: datetime) -> list[Reading]:
         Readings with `text[r.begin:r.end] == r.text`. Expressions that name no date that exists
         ("31 February 2023") are left out.
     """
+    # Equal times of two zones are not the same here.
+    return list(_readings(text, reference, reference.tzinfo, reference.fold))
+
+
+@per_text(1024)
+def _readings(text: str, reference: datetime, *_: object) -> tuple[Reading, ...]:
+    """Cached: a turn is read again for each of its statements."""
     taken = bytearray(len(text))
     readings: list[Reading] = []
     # An impossible date still takes its place: "31 February 2023" is no "February 2023".
@@ -82,10 +89,10 @@ def read_dates(text: str, reference: datetime) -> list[Reading]:
             taken[begin:end] = bytes([True]) * (end - begin)
         if when is not None:
             readings.append(_reading(text, match, when, reference))
-    return sorted(readings, key=lambda r: r.begin)
+    return tuple(sorted(readings, key=lambda r: r.begin))
 
 
-@lru_cache(maxsize=2048)
+@per_text(2048)
 def _expressions(text: str) -> tuple[tuple[re.Match[str], Reader], ...]:
     """What may be a time expression, longest first; some overlap.
 

@@ -1,9 +1,9 @@
 """Irregular English verbs: their past forms meet their base form, which no stemmer sees."""
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from memcycle.core.language.tokens import stems
+from memcycle.core.per_text import per_text
 
 _FORMS = """
     be was were been am is are; become became; begin began begun; bite bit bitten; blow blew blown; break
@@ -28,7 +28,7 @@ IRREGULAR: dict[str, str] = {
 _BASE: dict[str, str] = {stem: stems(base)[0] for form, base in IRREGULAR.items() for stem in stems(form)}
 
 
-@lru_cache(maxsize=4096)
+@per_text(4096)
 def base_stems(text: str) -> tuple[str, ...]:
     """The stems of a text with irregular forms brought to their base ("went" and "go" meet); in order.
 

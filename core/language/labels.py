@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from memcycle.core.language.tokens import stems
+from memcycle.core.language.tokens import stem_set, stems
 
 NAMES = ("entities", "persons", "locations", "keywords")
 """The labels of an entry that are taken from words."""
@@ -14,5 +14,9 @@ def borne_out(labels: Iterable[str], *said: str) -> tuple[str, ...]:
     A label taken from elsewhere, such as another turn or the fact that this one replaces, would outlive the
     words that it comes from when those are forgotten, and be found under a name that it does not speak of.
     """
-    words = {stem for text in said for stem in stems(text)}
-    return tuple(dict.fromkeys(label for label in labels if words.issuperset(stems(label) or [label])))
+    held = [stem_set(text) for text in said]
+
+    def stands(label: str) -> bool:
+        return all(any(stem in words for words in held) for stem in stems(label) or [label])
+
+    return tuple(dict.fromkeys(label for label in labels if stands(label)))

@@ -9,13 +9,13 @@ to Oslo), in another tense, or with a word more that changes the sense (almost, 
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from memcycle.core.language.irregular import IRREGULAR
 from memcycle.core.language.tokens import STOPWORDS, stems, tokenize
 from memcycle.core.language.wordlists import word_set
+from memcycle.core.per_text import per_text
 
 Relation = Literal["same", "more", "less"]
 
@@ -133,7 +133,7 @@ def restates(text: str, other: str, least: float) -> Relation | None:
     return "same" if not runs else "more" if more is one else "less"
 
 
-@lru_cache(maxsize=2_048)
+@per_text(2048)
 def _read(text: str) -> _Statement:
     words = [word for piece in _PAUSE.split(text) for word in _words(piece)]
     tokens = tokenize(text)
@@ -205,7 +205,7 @@ def _is_form(one: _Word, two: _Word) -> bool:
     return bool(_ENDINGS.match(left[at:]) and _ENDINGS.match(right[at:]))
 
 
-@lru_cache(maxsize=16_384)
+@per_text(2048)
 def _plain(form: str) -> str:
     """Without accents, which people leave out."""
     return "".join(c for c in unicodedata.normalize("NFKD", form) if not unicodedata.combining(c))

@@ -12,11 +12,12 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from memcycle.core.language.tokens import approx_tokens
+from memcycle.core.per_text import per_text
 
 APPROXIMATE = "approximate"
 _URL = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
@@ -67,7 +68,7 @@ def _tokenizer(name: str) -> TokenCounter:
 
     encoding = tiktoken.get_encoding(name)
 
-    @lru_cache(maxsize=4096)
+    @per_text(4096)
     def count(text: str) -> int:
         return len(encoding.encode_ordinary(text))
 

@@ -12,6 +12,8 @@ from functools import lru_cache
 
 import snowballstemmer
 
+from memcycle.core.per_text import per_text
+
 _FUNCTION_WORDS = """
     a about above after again against all also am an and any are aren arent as at be because been before
     being below between both but by can cannot cant could couldnt d did didnt do does doesnt doing don dont
@@ -57,6 +59,8 @@ _PIECE = re.compile(
     rf"(?P<ascii>['’]?[A-Za-z]+)|(?P<digits>\d{{1,3}})|(?P<cjk>[{_CJK}])|(?P<emoji>[{_EMOJI}])|(?P<word>\w+)|[^\w\s]"
 )
 _ELISION = 2
+_LONGEST = 64
+"""Characters of the longest word that is looked at for its stem."""
 """Longest first part that counts as a prefix of a name or noun: O'Brien, d'Arc, l'homme, qu'il."""
 
 
@@ -80,7 +84,7 @@ def _bigrams(run: str) -> Iterator[str]:
     yield from (run[i : i + 2] for i in range(len(run) - 1))
 
 
-@lru_cache(maxsize=4096)
+@per_text(4096)
 def _tokens(text: str) -> tuple[str, ...]:
     """Cached: one text is taken apart anew by search, Judge and checks, and against many others."""
     return tuple(token for token in _split(text) if token)
@@ -122,7 +126,7 @@ class _Stemmer(threading.local):
 _STEMMER = _Stemmer()
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=8192)
 def _stem(token: str) -> str:
     if token.isdecimal() and len(token) <= _ELISION:
         return token.lstrip("0") or "0"  # 07 May is 7 May
@@ -133,20 +137,31 @@ def _stem(token: str) -> str:
     return str(_STEMMER.stem(plain)) if _ENGLISH.match(plain) else plain
 
 
+def _stemmed(token: str) -> str:
+    """What is longer than any word (base64) is left as it is, and not kept in the cache of words."""
+    return _stem(token) if len(token) <= _LONGEST else token
+
+
 def stems(text: str) -> list[str]:
     """The stem of every token, in order: English Snowball for Latin words, other tokens as they are.
 
     Latin accents are dropped, so that `José` and `Jose` meet; `07` becomes `7`.
     """
-    return [_stem(token) for token in _tokens(text)]
+    return [_stemmed(token) for token in _tokens(text)]
+
+
+@per_text(1024)
+def stem_set(text: str) -> frozenset[str]:
+    """`stems`, each once. Cached: one text is asked for many words."""
+    return frozenset(stems(text))
 
 
 def content_stems(text: str) -> list[str]:
     """`stems` without those of English function words; empty for a text of function words only."""
-    return [_stem(token) for token in _tokens(text) if token not in STOPWORDS]
+    return [_stemmed(token) for token in _tokens(text) if token not in STOPWORDS]
 
 
-@lru_cache(maxsize=4096)
+@per_text(4096)
 def approx_tokens(text: str) -> int:
     """About how many tokens a GPT tokenizer (cl100k) makes of the text, without its tables.
 

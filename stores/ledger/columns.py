@@ -101,7 +101,7 @@ def to_entry(held: Mapping[str, Any]) -> Entry:
     return Entry.model_validate(values)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def _list(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 

@@ -7,10 +7,10 @@ many users, to get it back costs more than the row does.
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from memcycle.core.entry import STATUSES, Entry, Granularity, Status
+from memcycle.core.per_text import per_text
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import LISTS, PLAIN, TIMES, json_list, to_entry
 from memcycle.stores.ledger.entries import OF_IDS, OF_ROWS, OF_TURNS
@@ -64,7 +64,7 @@ def _read(conn: sqlite3.Connection, where: str, *parameters: Any) -> list[_Plain
     return [_own(_parsed(one)) for one in found.split("\n")] if found else []
 
 
-@lru_cache(maxsize=PARSED)
+@per_text(PARSED)
 def _parsed(text: str) -> _Plain:
     """The nodes of a run read the same entries one after another, and parsing is most of a read.
 

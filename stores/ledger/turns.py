@@ -2,10 +2,10 @@
 
 import sqlite3
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 from memcycle.core.errors import BadInput
+from memcycle.core.per_text import per_text
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 from memcycle.stores.ledger.columns import digest, in_zone, json_list, to_time, zone_of
@@ -32,7 +32,7 @@ def _turn(row: sqlite3.Row) -> Turn:
 _COLUMNS = ("id", "session", "position", "speaker", "role", "text", "time", "zone", "message_id")
 
 
-@lru_cache(maxsize=2_048)
+@per_text(2048, lambda values: len(values[_COLUMNS.index("text")]))
 def _parsed(values: tuple[Any, ...]) -> Turn:
     """Cached, since each node of a run reads the last turns anew; a turn never changes."""
     held = dict(zip(_COLUMNS, values, strict=True))

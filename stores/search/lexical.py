@@ -23,6 +23,7 @@ import numpy as np
 
 from memcycle.core.entry import Granularity
 from memcycle.core.language.irregular import base_stems, based
+from memcycle.core.per_text import per_text
 from memcycle.stores.search import bm25, traits
 from memcycle.stores.search.bm25 import COUNTED, Documents, Ints, Scores, Stats
 
@@ -120,7 +121,7 @@ def _scope_token(scope_key: str, granularity: Granularity) -> str:
     return "s" + digest.hexdigest()
 
 
-@lru_cache(maxsize=16_384)
+@per_text(8192)
 def _number(stem: str) -> int:
     """A stem as 64 bits; stems of one store do not collide in practice."""
     return int.from_bytes(blake2b(stem.encode(), digest_size=8).digest(), "little", signed=True)
@@ -136,7 +137,7 @@ def held(row: LexicalRow) -> Held:
     return _taken_apart(row)[1]
 
 
-@lru_cache(maxsize=1024)
+@per_text(1024, lambda row: len(row.text))
 def _taken_apart(row: LexicalRow) -> tuple[_Stems, Held]:
     """Cached: an open session's entries are in no index, and read by every search until they are."""
     fields = _stems(row)
