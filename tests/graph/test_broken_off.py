@@ -178,7 +178,7 @@ def test_repairs_merged_upon_each_other_are_all_taken_back(cycle, broken_off):
     if broken_off:
         never = AnswererOutput(answer="Memory does not say.", answerable=False)
         with pytest.raises(Provider):
-            # Both probes are asked about at the same time, and the second may have begun when the first failed.
+            # Both probes are asked about at once: the second may have begun when the first failed.
             away = (Provider("away"), Provider("away"))
             cycle.end(**(roles | {"answerer": Scripted(never, never, *away)}))
         assert repairs(cycle.bank) == ["Ana has a bad walnut allergy in spring with a rash"]
