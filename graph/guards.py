@@ -10,7 +10,7 @@ from memcycle.agents.rules.grounding import NEGATION
 from memcycle.core.language.dates import Reading, read_dates
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import split_sentences
-from memcycle.core.language.tokens import content_stems, stem_set
+from memcycle.core.language.tokens import content_stems, distinct_stems, stems
 from memcycle.core.per_text import per_text
 from memcycle.core.turn import Turn
 
@@ -63,8 +63,8 @@ def _requests(turn: Turn) -> str:
 
 def support(text: str, turn: Turn) -> float:
     """Share of a statement's content stems that its turn holds (0 to 1); the speaker's name is free."""
-    wanted = set(content_stems(text)) - stem_set(turn.speaker)
-    return len(wanted & stem_set(turn.text)) / len(wanted) if wanted else 0.0
+    wanted = set(content_stems(text)) - distinct_stems(turn.speaker)
+    return len(wanted & distinct_stems(turn.text)) / len(wanted) if wanted else 0.0
 
 
 class _Said(NamedTuple):
@@ -79,7 +79,7 @@ def _said(text: str) -> _Said:
     """Cached: a turn is asked for one statement after another, and may be a whole document."""
     said = _Said([sentence for _, _, sentence in split_sentences(text)], {})
     for place, sentence in enumerate(said.sentences):
-        for stem in stem_set(sentence):
+        for stem in set(stems(sentence)):
             said.places.setdefault(stem, []).append(place)
     return said
 

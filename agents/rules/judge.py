@@ -26,7 +26,7 @@ from memcycle.core.language.concepts import by_concept
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import Slot, asked_slot
-from memcycle.core.language.tokens import STOPWORDS, content_stems, stems
+from memcycle.core.language.tokens import STOPWORDS, content_stems, distinct_stems, stems
 
 RELEVANT, RELEVANT_TURN, ANSWERING = 0.34, 0.25, 0.5
 SUPPORTED = 0.5
@@ -88,7 +88,7 @@ def _topic(text: str, names: Sequence[str]) -> frozenset[str]:
 
 def _relevant(memory: MemoryView, topics: Sequence[frozenset[str]], *, turns: bool) -> bool:
     """Whether a memory shares enough with one of the topics, of turns or of a question and its queries."""
-    held = by_concept(set(stems(memory.text)))
+    held = by_concept(distinct_stems(memory.text))
     least = RELEVANT_TURN if turns else RELEVANT
     return any(
         (shared := len(topic & held)) / len(topic) >= least or (turns and shared >= LEAST_SHARED)
@@ -99,7 +99,7 @@ def _relevant(memory: MemoryView, topics: Sequence[frozenset[str]], *, turns: bo
 def _answers(slot: Slot, question: str, memory: MemoryView, speakers: Sequence[str]) -> bool:
     """Whether a memory is about the question and holds a value of the asked kind."""
     asked = _topic(question, speakers)
-    held = by_concept(set(stems(memory.text)))
+    held = by_concept(distinct_stems(memory.text))
     named = person_names(question, speakers)
     about = not named or any(
         same_person(name, memory.speaker) or person_names(memory.text, [name])[:1] == [name] for name in named
@@ -214,7 +214,7 @@ def unsupported(fact: NewFact) -> str:
         return f"the turn is not about {about}"
     plain = _undated(fact.text, turn.time)
     names = {stem for name in [*named, turn.speaker] for stem in stems(name)}
-    wanted, held = set(content_stems(plain)) - names - WORDING, set(stems(turn.text))
+    wanted, held = set(content_stems(plain)) - names - WORDING, distinct_stems(turn.text)
     numbers = set(re.findall(r"\d+", plain)) - set(re.findall(r"\d+", turn.text))
     if numbers and not _NUMBER.search(turn.text):
         return "a number that was not said"

@@ -123,7 +123,10 @@ class Sentence:
         found: list[int | None] = []
         for word in self.words:
             found.append(between)
-            between = 0 if word.asked else None if between is None else between + word.content
+            if word.asked:
+                between = 0
+            elif between is not None:
+                between += word.content
         return found
 
     def spans(self) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from memcycle.core.language.tokens import stem_set, stems
+from memcycle.core.language.tokens import distinct_stems, stems
 
 NAMES = ("entities", "persons", "locations", "keywords")
 """The labels of an entry that are taken from words."""
@@ -14,7 +14,7 @@ def borne_out(labels: Iterable[str], *said: str) -> tuple[str, ...]:
     A label taken from elsewhere, such as another turn or the fact that this one replaces, would outlive the
     words that it comes from when those are forgotten, and be found under a name that it does not speak of.
     """
-    held = [stem_set(text) for text in said]
+    held = [distinct_stems(text) for text in said]
 
     def stands(label: str) -> bool:
         return all(any(stem in words for words in held) for stem in stems(label) or [label])

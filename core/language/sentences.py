@@ -12,9 +12,11 @@ _ABBREVIATIONS = word_set(
 )
 _CAPTION = re.compile(r"\[image:[^\]]*\]", re.IGNORECASE)
 _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d"
+# A run of points or of emoji is looked at once, from where it begins; from each of its places it would cost
+# the square of its length.
 _END = re.compile(
     rf"(?:(?<![.!?…])[.!?…]++[\"'”’)\]]*(?:\s*[{_EMOJI}]+)?(?=\s|$)|[。！？]+[」』”]?"
-    rf"|(?<=\S)(?:(?<![{_EMOJI}])|(?=\s))\s*[{_EMOJI}]++(?=\s+[A-Z]|\s*$)|\n+)"
+    rf"|(?<=\S)(?:(?<![{_EMOJI}])|(?<=\A[{_EMOJI}])|(?=\s))\s*[{_EMOJI}]++(?=\s+[A-Z]|\s*$)|\n+)"
 )
 _LAST_WORD = re.compile(r"([\w.]+)\.$")
 _NEXT = re.compile(r"\s*(\S?)")

@@ -151,7 +151,7 @@ def stems(text: str) -> list[str]:
 
 
 @per_text(1024)
-def stem_set(text: str) -> frozenset[str]:
+def distinct_stems(text: str) -> frozenset[str]:
     """`stems`, each once. Cached: one text is asked for many words."""
     return frozenset(stems(text))
 

@@ -30,9 +30,10 @@ def _turn(row: sqlite3.Row) -> Turn:
 
 
 _COLUMNS = ("id", "session", "position", "speaker", "role", "text", "time", "zone", "message_id")
+_TEXT = _COLUMNS.index("text")
 
 
-@per_text(2048, lambda values: len(values[_COLUMNS.index("text")]))
+@per_text(2048, lambda values: len(values[_TEXT]))
 def _parsed(values: tuple[Any, ...]) -> Turn:
     """Cached, since each node of a run reads the last turns anew; a turn never changes."""
     held = dict(zip(_COLUMNS, values, strict=True))

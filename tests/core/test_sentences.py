@@ -36,3 +36,8 @@ def test_nothing_but_white_space_is_lost(text: str) -> None:
         assert not text[place:begin].strip()
         place = end
     assert not text[place:].strip()
+
+
+def test_emoji_a_text_begins_with_are_a_piece_where_there_are_several():
+    assert [piece for *_, piece in split_sentences("😀😀 Hello there")] == ["😀😀", "Hello there"]
+    assert [piece for *_, piece in split_sentences("😀 Hello there")] == ["😀 Hello there"]

@@ -58,7 +58,7 @@ def test_twice_the_document_is_twice_the_work(tmp_path):
     ],
 )
 def test_a_huge_message_is_asked_about_and_its_session_ends(tmp_path, part):
-    """With anything that takes the square of the length this would not end: each took minutes."""
+    """With anything that takes the square of the length this would not end: some of these took minutes."""
     huge = f"I adopted a cat. {part * (60_000 // len(part))}x"
     with Memory.open(tmp_path / "home") as memory:
         memory.add(huge, user="ann", session="s")

@@ -287,7 +287,6 @@ def no_network(*_, **__):
 socket.socket.connect = socket.getaddrinfo = no_network
 from memcycle.core.clock import World
 from memcycle.core.settings import Settings
-from memcycle.evals.soak.meters import resident_mb
 from memcycle.stores.embedders import open_embedder
 embedder = open_embedder(Settings(), None, World())
 assert "wordllama" not in sys.modules, "loaded before it was needed"
