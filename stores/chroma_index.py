@@ -173,9 +173,9 @@ class ChromaIndex:
             ]
         return sum(name.isdecimal() and int(name) >= self._shards for name in found)
 
-    def drop_shards_of(self, scopes: Iterable[Scope]) -> None:
-        """Drops the collections of these base scopes, and so the other scopes there: fill them again."""
-        for shard in sorted({self.shard_of(scope) for scope in scopes}):
+    def drop_shards(self, shards: Iterable[int]) -> None:
+        """Drops the collections of shards, with all base scopes there: fill them again."""
+        for shard in sorted(set(shards)):
             with self._lock, chroma_errors(self._client.where, "dropping a shard"):
                 self._collections.drop(shard)
 

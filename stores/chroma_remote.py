@@ -82,8 +82,8 @@ class ServerClient:
         """
         return (
             f"deleted text may remain in the files of the Chroma server at {self.where} until its operator"
-            " stops it, runs: chroma vacuum --path DIR --force, and removes the folders in DIR that hold a"
-            " data_level0.bin but no index_metadata.pickle"
+            " runs `memcycle doctor`, stops it, runs: chroma vacuum --path DIR --force, and removes the"
+            " folders in DIR that hold a data_level0.bin but no index_metadata.pickle"
         )
 
     def close(self) -> None:

@@ -17,9 +17,10 @@ from memcycle.stores.chroma_client import ChromaClient, open_client
 from memcycle.stores.chroma_helper import Helper, Task
 from memcycle.stores.chroma_index import ChromaIndex
 from memcycle.stores.draining import DRAIN_LOCK, work_off
-from memcycle.stores.ledger import item_vectors, meta, outbox, sessions
+from memcycle.stores.ledger import entries, item_vectors, meta, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import BUSY_SECONDS, Ledger
+from memcycle.stores.ledger.entries import Listing
 from memcycle.stores.locks import LOCK_FOLDER
 from memcycle.stores.vectors import Vectors
 
@@ -156,10 +157,13 @@ class Mirror:
                     item_vectors.abandon(conn, embedder)
                 for scope in sessions.all_scopes(conn):
                     outbox.put_active(conn, scope)
+                meta.collections_replaced(conn)
             self.drain(self._settings.bulk_batch)
 
     def wipe(self) -> None:
         """Leaves no deleted text in any file of the home. Nothing where none is owed; safe to repeat.
+
+        From a server's collections it is deleted; see `replace_collections` for the files.
 
         Raises:
             StoreBusy: another process is writing the index. All is owed still.
@@ -182,6 +186,23 @@ class Mirror:
             if mark is not None and self._ledger.checkpoint():
                 with self._ledger.write() as conn:
                     meta.compacted(conn, mark)
+
+    def replace_collections(self) -> None:
+        """Makes those of a server anew that text was deleted from: its files keep the text while they stand.
+
+        Not done at each deletion: a server keeps 2.6 MB in memory of every collection it ever had, and its
+        files are clean only when its operator has done what `operator_note` says.
+
+        Raises:
+            StoreError: the index cannot be written now. It is owed still.
+        """
+        with self._exclusive():
+            with self._ledger.read() as conn:
+                shards = meta.owed_collections(conn)
+            if shards:
+                self._make_anew(shards)
+                with self._ledger.write() as conn:
+                    meta.collections_replaced(conn)
 
     def close(self) -> None:
         """Frees the index. Idempotent."""
@@ -232,14 +253,34 @@ class Mirror:
                 self._file_lock.release()
 
     def _wipe_index(self, owed: list[meta.Owed]) -> None:
-        scopes, index = [one.scope for one in owed], self._opened()
-        shards = {index.shard_of(scope) for scope in scopes}
+        index, on_server = self._opened(), self._settings.chroma_url is not None
+        shards = {index.shard_of(one.scope) for one in owed}
+        if on_server:
+            for one in owed:
+                self._delete_strays(one.scope)
+            self.drain()
+            self._note = index.scrub()
+        else:
+            self._make_anew(shards)
+        with self._ledger.write() as conn:
+            if on_server:
+                meta.owe_collections(conn, shards)
+            meta.index_scrubbed(conn, owed)
+
+    def _delete_strays(self, scope: Scope) -> None:
+        """Deletes what the index has of a base scope too many; of an erased one the outbox says nothing."""
+        index = self._opened()
+        there = index.ids(scope)
+        with self._ledger.read() as conn:
+            wanted = set(entries.ids_of(conn, scope, Listing(statuses=("active",))))
+        index.delete([(scope, one) for one in there - wanted])
+
+    def _make_anew(self, shards: set[int]) -> None:
+        index = self._opened()
         with self._ledger.write() as conn:
             for scope in sessions.all_scopes(conn):
                 if index.shard_of(scope) in shards:
                     outbox.put_active(conn, scope)
-        index.drop_shards_of(scopes)
+        index.drop_shards(shards)
         self.drain()
         self._note = index.scrub()
-        with self._ledger.write() as conn:
-            meta.index_scrubbed(conn, owed)

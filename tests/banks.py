@@ -112,8 +112,7 @@ class ListIndex:
     def leftover(self) -> int:
         return 0
 
-    def drop_shards_of(self, scopes) -> None:
-        shards = {self.shard_of(scope) for scope in scopes}
+    def drop_shards(self, shards) -> None:
         self.held = {one: v for one, v in self.held.items() if self.shard_of(v[0].scope) not in shards}
 
     def scrub(self) -> None:

@@ -1,16 +1,17 @@
 """The real `langgraph dev` on a free port of this machine, without a key and a network."""
 
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
+
+from memcycle.evals.chroma_server import free_port
 
 NOWHERE = "http://127.0.0.1:9"
 PATIENCE = 300.0
@@ -23,7 +24,7 @@ def served(config: Path, log: Path) -> Iterator[SyncLangGraphClient]:
 
     It runs in the folder of the log, where it leaves the memory's home too, as `memory`.
     """
-    port, folder = _free_port(), log.parent
+    port, folder = free_port(), log.parent
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--config", str(config)]
@@ -41,12 +42,6 @@ def served(config: Path, log: Path) -> Iterator[SyncLangGraphClient]:
                 process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _environment(home: Path) -> dict[str, str]:

@@ -69,6 +69,7 @@ def figures(result: Soak) -> dict[str, Any]:
         "cpu_ms_per_operation": 1000 * whole / max(1, counted["operations"].total()),
         "kinds": kinds,
         "memory_mb": [_memory(measured.resident) for measured in result.measured],
+        "server_memory_mb": _memory(result.server_resident) if result.server_resident else None,
         "loop": [
             {
                 "worst_ms": measured.lag.worst[0].ms if measured.lag.worst else 0.0,
@@ -98,6 +99,14 @@ def _memory(samples: list[tuple[float, float]]) -> dict[str, float | None]:
     return {"start": start, "middle": middle, "end": end, "growth_per_minute": slope(settled)}
 
 
+def _grown(memory: dict[str, float | None]) -> str:
+    grown = memory["growth_per_minute"]
+    return (
+        f"memory MB {memory['start']:.0f}, {memory['middle']:.0f}, {memory['end']:.0f}; growth a minute"
+        f" after the warm-up: {'-' if grown is None else f'{grown:+.1f}'}"
+    )
+
+
 def _show(console: Console, told: dict[str, Any]) -> None:
     table = Table("operation", title=f"{told['users']} users, {told['processes']} process(es)")
     for heading in ("done", "model calls each", "median s", "own CPU ms each"):
@@ -120,12 +129,10 @@ def _show(console: Console, told: dict[str, Any]) -> None:
         f"evidence showed what was asked for: {told['shown']} of {told['asked']}; entries at the end:"
         f" {told['entries']}",
     ]
+    if told["server_memory_mb"]:
+        lines.append(f"Chroma server: {_grown(told['server_memory_mb'])}")
     for memory, loop in zip(told["memory_mb"], told["loop"], strict=True):
-        grown = memory["growth_per_minute"]
-        lines.append(
-            f"memory MB {memory['start']:.0f}, {memory['middle']:.0f}, {memory['end']:.0f}; growth a minute"
-            f" after the warm-up: {'-' if grown is None else f'{grown:+.1f}'}"
-        )
+        lines.append(_grown(memory))
         lines.append(
             f"event loop: longest block {loop['worst_ms']:.0f} ms, {loop['over_100_ms']} of {loop['looks']}"
             f" looks over {1000 * LATE:.0f} ms, in {loop['over_100_ms_by_itself']} of them the process worked"

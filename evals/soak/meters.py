@@ -241,10 +241,14 @@ def _place(frame: FrameType) -> str:
 
 def resident_mb() -> float:
     """Memory of this process now; its peak where the system has no /proc."""
-    pages = Path("/proc/self/statm")
-    if pages.exists():
-        return int(pages.read_text().split()[1]) * resource.getpagesize() / MB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MB
+    now = resident_of("self")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MB if now is None else now
+
+
+def resident_of(process: int | str) -> float | None:
+    """Memory of a process now, in MB; None where the system has no /proc."""
+    pages = Path("/proc", str(process), "statm")
+    return int(pages.read_text().split()[1]) * resource.getpagesize() / MB if pages.exists() else None
 
 
 def slope(samples: Sequence[tuple[float, float]]) -> float | None:

@@ -2,13 +2,10 @@
 
 import multiprocessing
 import os
-import socket
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from multiprocessing.context import SpawnProcess
 from multiprocessing.queues import Queue
@@ -17,12 +14,14 @@ from queue import Empty
 
 from memcycle.core.errors import StoreError
 from memcycle.core.settings import Settings
+from memcycle.evals.chroma_server import Server, chroma_server
 from memcycle.evals.loopback import served, served_so_far
 from memcycle.evals.soak.drive import Done, left
 from memcycle.evals.soak.findings import Finding, findings
 from memcycle.evals.soak.holdings import API, INDEX, LEDGER, by_api, in_chroma, in_files, in_ledger
+from memcycle.evals.soak.meters import resident_of
 from memcycle.evals.soak.plan import Person, Stint
-from memcycle.evals.soak.worker import Measured, Told, serve
+from memcycle.evals.soak.worker import SAMPLE_SECONDS, Measured, Told, serve
 from memcycle.evals.workers import running
 from memcycle.memory import Memory
 from memcycle.stores.bank import LEDGER_FILE
@@ -44,6 +43,7 @@ class Soak:
             server took for one, the mean.
         full_seconds, full_calls: The same until no new stints were begun, while all users were there.
         entries: Stored at the end.
+        server_resident: MB of the Chroma server, by seconds; none where there is no server, or no /proc.
     """
 
     users: int
@@ -57,6 +57,7 @@ class Soak:
     entries: int = 0
     done: list[Done] = field(default_factory=list)
     measured: list[Measured] = field(default_factory=list)
+    server_resident: list[tuple[float, float]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -92,10 +93,10 @@ def soak(
     persons = [Person(number, seed) for number in range(users)]
     result = Soak(users, processes, latency)
     chroma = home.parent / "chroma-server"
-    with served(latency) as url, chroma_server(chroma) if processes > 1 else nullcontext(None) as address:
-        settings = Settings(home=home, chroma_url=address)
+    with served(latency) as url, chroma_server(chroma) if processes > 1 else nullcontext(None) as server:
+        settings = Settings(home=home, chroma_url=server and server.url)
         tell("starting")
-        _run(settings, url, persons, result, seconds=seconds, tell=tell)
+        _run(settings, url, persons, result, seconds=seconds, server=server, tell=tell)
         tell("comparing")
         made = {person.user: left(set(), _of(result, person)) for person in persons}
         result.findings = [finding for done in result.done for finding in done.findings]
@@ -146,6 +147,7 @@ def _run(
     result: Soak,
     *,
     seconds: float,
+    server: Server | None,
     tell: Callable[[str], None],
 ) -> None:
     os.environ.update(GLIBC | dict(os.environ))
@@ -171,6 +173,7 @@ def _run(
                 continue
             result.done.append(said)
             over = time.perf_counter() - started
+            _look_at(server, over, result)
             tell(f"{over:4.0f} s, {len(result.done)} sessions, {len(result.errors)} errors")
             if over < seconds and not said.errors:
                 tasks.put(known[said.user].next_stint())
@@ -191,6 +194,13 @@ def _run(
                 result.measured.append(said)
 
 
+def _look_at(server: Server | None, over: float, result: Soak) -> None:
+    is_due = over >= SAMPLE_SECONDS * len(result.server_resident)
+    resident = resident_of(server.process.pid) if server is not None and is_due else None
+    if resident is not None:
+        result.server_resident.append((over, resident))
+
+
 def _next(told: "Queue[Told]", workers: Sequence[SpawnProcess]) -> Told:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
@@ -201,46 +211,6 @@ def _next(told: "Queue[Told]", workers: Sequence[SpawnProcess]) -> Told:
             if died:
                 raise StoreError(f"process {died[0].name} died (exit code {died[0].exitcode})") from None
     raise StoreError(f"no process said anything for {PATIENCE:.0f} s: something waits for ever")
-
-
-@contextmanager
-def chroma_server(folder: Path) -> Iterator[str]:
-    """`chroma run` on a free port, for the length of a `with` block: its address.
-
-    Raises:
-        StoreError: it does not start; quotes its log.
-    """
-    folder.mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(folder), "--port", str(port)]
-    log = folder.with_suffix(".log")
-    with (
-        log.open("wb") as out,
-        subprocess.Popen(  # noqa: S603 - ours
-            [*command, "--host", "127.0.0.1"],
-            stdout=out,
-            stderr=out,
-            env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
-        ) as process,
-    ):
-        try:
-            _await_port(port, process, log)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-
-
-def _await_port(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    for _ in range(600):
-        if process.poll() is not None:
-            break
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise StoreError(f"chroma run does not answer: {log.read_text()[-500:]}")
 
 
 def totals(result: Soak) -> dict[str, Counter[str]]:

@@ -1,5 +1,6 @@
 """Tables `meta` and `scrubs`: what holds for the whole home."""
 
+import json
 import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -71,6 +72,23 @@ def index_scrubbed(conn: sqlite3.Connection, owed: Iterable[Owed]) -> None:
         "DELETE FROM scrubs WHERE user = ? AND workspace = ? AND mark = ?",
         [(one.scope.user, one.scope.workspace, one.mark) for one in owed],
     )
+
+
+def owe_collections(conn: sqlite3.Connection, shards: Iterable[int]) -> None:
+    """Notes that the collections of these shards had text that was deleted, and are to be made anew."""
+    united = sorted(owed_collections(conn).union(shards))
+    conn.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('collections', ?)", (json.dumps(united),))
+
+
+def owed_collections(conn: sqlite3.Connection) -> set[int]:
+    """Shards whose collections are to be made anew."""
+    row = conn.execute("SELECT value FROM meta WHERE key = 'collections'").fetchone()
+    return set(json.loads(row["value"])) if row else set()
+
+
+def collections_replaced(conn: sqlite3.Connection) -> None:
+    """Notes that all those collections were made anew."""
+    conn.execute("DELETE FROM meta WHERE key = 'collections'")
 
 
 def owed_compaction(conn: sqlite3.Connection) -> str | None:

@@ -1,23 +1,26 @@
 """What can happen to Chroma: the ledger takes everything meanwhile, searches answer, and the index heals."""
 
 import os
+import shutil
 import subprocess
-from contextlib import contextmanager
+import sys
 from pathlib import Path
 
 import pytest
 
 from memcycle.core.errors import StoreError
+from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
+from memcycle.evals.chroma_server import chroma_server
 from memcycle.stores import chroma_embedded
 from memcycle.stores.bank import Bank
 from memcycle.stores.request import Query, SearchRequest
 from memcycle.stores.search import search
 from tests.banks import ANN, clock, open_bank, said
-from tests.chroma_server import chroma_server
 from tests.fakes import FakeEmbeddings
 from tests.nobody import become_nobody, give_to_nobody, open_folder, run_apart
 
+CHROMA = Path(sys.executable).parent / "chroma"
 REQUEST = SearchRequest(scope=ANN.base, queries=(Query(text="Where does Ann live?"),), k=3)
 
 
@@ -36,13 +39,6 @@ def whole(bank):
     return (report["outbox"], report["index"]) == (0, {"missing": 0, "stray": 0})
 
 
-@contextmanager
-def served(folder):
-    folder.mkdir(exist_ok=True)
-    with chroma_server(folder) as (url, process):
-        yield url, process
-
-
 def on_server(home, url):
     settings = Settings(home=home, chroma_url=url, shards=2)
     return Bank.open(settings, embeddings=FakeEmbeddings(), world=clock())
@@ -51,7 +47,7 @@ def on_server(home, url):
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.enable_socket
 def test_a_server_that_is_down_holds_nothing_up(tmp_path, caplog):
-    with served(tmp_path / "chroma") as (url, process), on_server(tmp_path / "h", url) as bank:
+    with chroma_server(tmp_path / "chroma") as (url, process), on_server(tmp_path / "h", url) as bank:
         remember(bank, 1)
         process.kill()
         process.wait()
@@ -69,9 +65,8 @@ def test_a_server_that_is_down_holds_nothing_up(tmp_path, caplog):
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.enable_socket
-def test_a_server_that_was_restarted_is_used_again(tmp_path, monkeypatch):
+def test_a_server_that_was_restarted_is_used_again(tmp_path):
     folder = tmp_path / "chroma"
-    folder.mkdir()
     with chroma_server(folder) as (url, process):
         bank = on_server(tmp_path / "h", url)
         remember(bank, 1)
@@ -79,8 +74,7 @@ def test_a_server_that_was_restarted_is_used_again(tmp_path, monkeypatch):
         process.wait()
         remember(bank, 2)
     port = int(url.rpartition(":")[2])
-    monkeypatch.setattr("tests.chroma_server.free_port", lambda: port)
-    with bank, chroma_server(folder):
+    with bank, chroma_server(folder, port=port):
         remember(bank, 3)
         assert whole(bank)
         assert len(found(bank)) == 3
@@ -88,12 +82,54 @@ def test_a_server_that_was_restarted_is_used_again(tmp_path, monkeypatch):
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.enable_socket
-def test_a_server_that_lost_all_is_seen_and_filled_again(tmp_path, monkeypatch):
-    with served(tmp_path / "chroma") as (url, _), on_server(tmp_path / "h", url) as bank:
+def test_forgetting_makes_no_collection_of_a_server_anew_until_the_doctor_does(tmp_path):
+    """A server keeps 2.6 MB of every collection it ever had."""
+    home, data, of_bob = tmp_path / "h", tmp_path / "chroma", Scope(user="bob", session="1")
+
+    def collections():
+        with bank.views.mirror.index().client() as (client, _):
+            return {str(one.id): sorted(one.get()["documents"]) for one in client.list_collections()}
+
+    def files_with(folder, text):
+        return [file.name for file in folder.rglob("*") if file.is_file() and text in file.read_bytes()]
+
+    with chroma_server(data) as (url, process), on_server(home, url) as bank:
+        for n, city in enumerate(["Graz", "Quito", "Linz"]):
+            remember(bank, n, f"Ann lives in {city}")
+        bank.stage_turns(of_bob, [said(1, "Bob lives in Quito")])
+        bank.commit_session(of_bob)
+        before = collections()
+        assert sum("Quito" in text for texts in before.values() for text in texts) == 2
+
+        bank.forget(ANN, bank.entries(ANN.base)[1].id)
+        bank.forget_user("bob")
+        assert f"Chroma server at {url} until its operator runs `memcycle doctor`" in bank.operator_note
+        after = collections()
+        assert after.keys() == before.keys()
+        assert [text[13:17] for texts in after.values() for text in texts] == ["Graz", "Linz"]
+        assert (files_with(home, b"Quito"), files_with(home, b"bob")) == ([], [])
+        assert bank.check()["wipes_owed"] == len(before)
+
+        assert [one.name for one in bank.mend().mended] == ["wipes_owed"]
+        assert not collections().keys() & before.keys()
+        assert whole(bank)
+        assert len(found(bank)) == 2
+        process.terminate()
+        process.wait()
+    assert files_with(data, b"Quito") == ["chroma.sqlite3"]
+    subprocess.run([CHROMA, "vacuum", "--path", data, "--force"], check=True, capture_output=True)
+    for folder in [file.parent for file in data.glob("*/data_level0.bin")]:
+        shutil.rmtree(folder)
+    assert files_with(data, b"Quito") == []
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+@pytest.mark.enable_socket
+def test_a_server_that_lost_all_is_seen_and_filled_again(tmp_path):
+    with chroma_server(tmp_path / "chroma") as (url, _), on_server(tmp_path / "h", url) as bank:
         remember(bank, 1)
     port = int(url.rpartition(":")[2])
-    monkeypatch.setattr("tests.chroma_server.free_port", lambda: port)
-    with served(tmp_path / "empty"), on_server(tmp_path / "h", url) as bank:
+    with chroma_server(tmp_path / "empty", port=port), on_server(tmp_path / "h", url) as bank:
         assert bank.check()["index"] == {"missing": 1, "stray": 0}
         assert [one.name for one in bank.mend().mended] == ["index_missing"]
         assert whole(bank)

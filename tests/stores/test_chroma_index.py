@@ -23,11 +23,11 @@ from memcycle.core.entry import Entry, Granularity, new_entry
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
+from memcycle.evals.chroma_server import chroma_server, free_port
 from memcycle.stores import full_text
 from memcycle.stores.chroma_embedded import DATABASE
 from memcycle.stores.chroma_index import ChromaIndex, shard_of
 from memcycle.stores.chroma_record import scope_field
-from tests.chroma_server import chroma_server, free_port
 from tests.fakes import bag_of_words
 
 # The server mode speaks to a real `chroma run` on the loopback.
@@ -122,7 +122,7 @@ def test_an_empty_index_answers(index: ChromaIndex) -> None:
     assert ask(index, "dogs") == []
     assert index.ids() == index.ids(ANA) == set()
     index.delete([(ANA, "none")])
-    index.drop_shards_of([ANA])
+    index.drop_shards([index.shard_of(ANA)])
     index.clear()
 
 
@@ -203,7 +203,7 @@ def test_dropping_a_shard_takes_its_other_scopes_along_and_no_other_shard(index:
     scopes = [Scope(user=f"u{number}", session="1") for number in range(12)]
     entries = [entry("dogs", scope) for scope in scopes]
     put(index, *entries)
-    index.drop_shards_of([scopes[0]])
+    index.drop_shards([index.shard_of(scopes[0])])
     dropped = index.shard_of(scopes[0])
     stay = {item.id for item in entries if shard_of(item.scope, 4) != dropped}
     assert 0 < len(stay) < len(entries)
@@ -387,7 +387,7 @@ def test_a_scrub_after_a_dropped_shard_leaves_no_byte(
     put(embedded, *keep, *gone, batch=500)
     ids = [item.id.encode() for item in gone[:3]]
     embedded.delete([(item.scope, item.id) for item in gone])
-    embedded.drop_shards_of([ANA])
+    embedded.drop_shards([embedded.shard_of(ANA)])
     put(embedded, *keep, batch=500)
     assert embedded.scrub() is None
     # The full-text index holds words in pieces of three characters: three of a kind nothing else has.
@@ -418,7 +418,7 @@ def test_chromas_full_text_index_does_not_wear_out(
 
 def test_a_scrub_also_cleans_where_nothing_is_filled_in_again(embedded: ChromaIndex, tmp_path: Path) -> None:
     put(embedded, entry("MARKERTEXT", Scope(user="MARKERTEXT", session="1")))
-    embedded.drop_shards_of([Scope(user="MARKERTEXT")])
+    embedded.drop_shards([embedded.shard_of(Scope(user="MARKERTEXT"))])
     embedded.scrub()
     embedded.scrub()
     assert files_holding(tmp_path, b"MARKERTEXT") == []
@@ -436,7 +436,7 @@ def test_a_scrub_removes_files_of_dropped_collections(embedded: ChromaIndex, tmp
     for _ in range(3):
         put(embedded, entry("dogs"))
         ask(embedded, "dogs")
-        embedded.drop_shards_of([ANA])
+        embedded.drop_shards([embedded.shard_of(ANA)])
     put(embedded, entry("dogs"))
     embedded.scrub()
     assert len([path for path in (tmp_path / "chroma").iterdir() if path.is_dir()]) <= 1
@@ -558,7 +558,7 @@ def test_two_stores_on_a_server_do_not_see_each_other(server: str, tmp_path: Pat
     item = entry("dogs")
     put(one, item)
     assert (ask(other, "dogs"), other.ids()) == ([], set())
-    other.drop_shards_of([ANA])
+    other.drop_shards([other.shard_of(ANA)])
     other.clear()
     assert ask(one, "dogs") == [item.id]
     one.clear()
@@ -575,7 +575,7 @@ def test_two_writers_share_a_server_and_one_may_drop_what_the_other_holds(
     item = entry("dogs")
     put(one, item)
     assert ask(other, "dogs") == [item.id]
-    one.drop_shards_of([ANA])
+    one.drop_shards([one.shard_of(ANA)])
     assert ask(other, "dogs") == []
     put(other, item)
     assert ask(one, "dogs") == [item.id]
@@ -594,6 +594,7 @@ def test_a_servers_clear_leaves_collections_of_others(server: str, tmp_path: Pat
 
 def test_a_servers_scrub_says_what_its_operator_must_run(server: str, tmp_path: Path) -> None:
     index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), HOME, DIM)
-    assert f"{server} until its operator stops it, runs: chroma vacuum --path DIR" in str(index.scrub())
+    wanted = "until its operator runs `memcycle doctor`, stops it, runs: chroma vacuum --path DIR"
+    assert f"{server} {wanted}" in str(index.scrub())
     assert not (tmp_path / "locks").exists()
     index.close()

@@ -215,7 +215,7 @@ def open_():
 index = open_()
 put(index, 3); freed("made")
 index.query(scope, np.eye(1, 32, dtype="f4"), 2); freed("asked")
-index.drop_shards_of([scope]); put(index, 3); index.scrub(); freed("scrubbed")
+index.drop_shards([index.shard_of(scope)]); put(index, 3); index.scrub(); freed("scrubbed")
 index.query(scope, np.eye(1, 32, dtype="f4"), 2); freed("asked-again")
 index.close(); freed("closed")
 index = open_()
