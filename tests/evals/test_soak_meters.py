@@ -1,12 +1,17 @@
 """Processor time by kind of operation, the event loop's lag, and growth."""
 
 import asyncio
+import os
+import subprocess
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from memcycle.evals.chroma_server import Server
 from memcycle.evals.soak.drive import EVERYTHING, Done, left
-from memcycle.evals.soak.meters import OF_KIND, WORST, Lag, Processor, slope
+from memcycle.evals.soak.meters import OF_KIND, WORST, Lag, Processor, resident_mb, resident_of, slope
+from memcycle.evals.soak.pool import Soak, _look_at
 
 
 def work():
@@ -81,3 +86,23 @@ def test_ids_that_must_be_left_follow_from_what_was_reported():
     first = Done("user-001", made={"a", "b"}, erased={"b"})
     assert left(set(), [first, Done("user-001", made={"c"}, erased={"a"})]) == {"c"}
     assert left(set(), [first, Done("user-001", made={"c"}, erased={EVERYTHING})]) == set()
+
+
+def test_memory_of_another_process_is_told_where_the_system_can():
+    own, gone = resident_of(os.getpid()), resident_of(2**22 + 1)
+    if own is None:
+        pytest.skip("this system has no /proc")
+    assert own == pytest.approx(resident_mb(), rel=0.5)
+    assert gone is None
+
+
+def test_a_servers_memory_is_looked_at_once_a_second():
+    result, server = Soak(users=1, processes=2, latency=0.3), Server("", subprocess.Popen(["true"]))
+    server.process.wait()
+    _look_at(server, 0.0, result)
+    assert result.server_resident == []  # it has ended
+    running = Server("", SimpleNamespace(pid=os.getpid()))
+    for over in (0.0, 0.4, 1.1, 1.2, 2.0):
+        _look_at(running, over, result)
+        _look_at(None, over, result)
+    assert [at for at, _ in result.server_resident] in ([0.0, 1.1, 2.0], [])
