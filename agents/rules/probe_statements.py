@@ -88,7 +88,7 @@ def _amid(name: str, text: str) -> bool:
     return re.search(rf"[a-z],?\s+{re.escape(name)}\b", text) is not None
 
 
-def stem_set(text: str) -> frozenset[str]:
+def base_set(text: str) -> frozenset[str]:
     """Content stems with irregular verbs by their base form, so that a question meets what it asks about."""
     return frozenset(stem for token in tokenize(text) if token not in STOPWORDS for stem in base_stems(token))
 
@@ -149,7 +149,7 @@ def _told(turn: TurnView, text: str, form: Form, speakers: Sequence[str]) -> Tol
     dates = Dated(text, text, None) if form == "foreign" else dated(text, turn.time)
     if dates is None:
         return None
-    return Told(turn, form, dates, _worth(text, dates, form, speakers), stem_set(text))
+    return Told(turn, form, dates, _worth(text, dates, form, speakers), base_set(text))
 
 
 def _worth(text: str, dates: Dated, form: Form, speakers: Sequence[str]) -> float:

@@ -9,13 +9,13 @@ from memcycle.agents.prober import ProbeDraft, ProberInput, ProberOutput
 from memcycle.agents.rules.clauses import clause_of
 from memcycle.agents.rules.open_questions import about, cloze
 from memcycle.agents.rules.probe_dates import answer_of, at
-from memcycle.agents.rules.probe_statements import Rivals, Told, names_in, stem_set, told_by
+from memcycle.agents.rules.probe_statements import Rivals, Told, base_set, names_in, told_by
 from memcycle.agents.rules.shared_topics import Shared
 from memcycle.agents.rules.wh_questions import Asked, wh_questions, when_question
 from memcycle.core.language.dates import format_time
 from memcycle.core.probe import ProbeKind
 
-_LIGHT = stem_set(
+_LIGHT = base_set(
     "be have do get make take go come want need like love feel think know see try start keep find give use"
     " say tell put let help mean look work hope plan able long new really lot thing stuff time way bit great"
     " good day something others life world kind seem image share show completes themself"
@@ -54,7 +54,7 @@ class _Maker:
     def __init__(self, value: ProberInput) -> None:
         self.statements = told_by(value.turns)
         self.names = names_in(value.turns)
-        self.name_stems = stem_set(" ".join(self.names))
+        self.name_stems = base_set(" ".join(self.names))
         self.rivals = Rivals(self.statements)
         self.shared = Shared(value.memories, self.statements, self.name_stems | _LIGHT)
 
@@ -108,7 +108,7 @@ class _Maker:
         topics = self.shared.topics(told)
         if not topics:
             return
-        asked = next((one for one in fitting if topics & stem_set(one.question)), None) or self._about(
+        asked = next((one for one in fitting if topics & base_set(one.question)), None) or self._about(
             told, topics
         )
         if asked is not None and self.shared.adds(asked.answer, topics):
@@ -143,20 +143,20 @@ class _Maker:
         return bool(content) and not self.rivals.of(content, place)
 
     def _content(self, text: str) -> frozenset[str]:
-        return stem_set(text) - self.name_stems - _LIGHT
+        return base_set(text) - self.name_stems - _LIGHT
 
     def _checked(self, asked: Asked, kind: ProbeKind, told: Told) -> ProbeDraft | None:
         """The probe, where its answer stands in its turn and not in its question."""
         answer, question = " ".join(asked.answer.split()), " ".join(asked.question.split())
-        content, common = stem_set(answer), self.name_stems
+        content, common = base_set(answer), self.name_stems
         # Dates that were written out stand in no turn, nor do the words that stand for "we" and "myself".
-        written = stem_set(told.dates.full) - stem_set(told.dates.plain) | stem_set("others themself")
+        written = base_set(told.dates.full) - base_set(told.dates.plain) | base_set("others themself")
         if kind == "temporal":
             written |= _date_stems(told)
         else:
             common |= _LIGHT
-        supported = content <= stem_set(told.turn.text) | self.name_stems | written
-        fresh = content - stem_set(question) - common or told.form == "foreign"
+        supported = content <= base_set(told.turn.text) | self.name_stems | written
+        fresh = content - base_set(question) - common or told.form == "foreign"
         whole = answer.count('"') % 2 == 0 and answer.casefold() not in question.casefold()
         if not supported or not fresh or not whole:
             return None
@@ -165,7 +165,7 @@ class _Maker:
 
 def _date_stems(told: Told) -> frozenset[str]:
     when = told.dates.when
-    return stem_set(format_time(when.start, when.precision)) if when else frozenset()
+    return base_set(format_time(when.start, when.precision)) if when else frozenset()
 
 
 def _special(told: Told) -> Asked | None:
@@ -217,5 +217,5 @@ def _wanted(one: Candidate, kinds: Counter[ProbeKind], count: int) -> float:
 
 def _same(one: Candidate, other: Candidate) -> bool:
     """Whether two probes ask the same or ask for the same."""
-    questions = stem_set(one.draft.question), stem_set(other.draft.question)
+    questions = base_set(one.draft.question), base_set(other.draft.question)
     return one.place == other.place or questions[0] == questions[1] or one.draft.answer == other.draft.answer

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from memcycle.agents.rules.probe_statements import Told, stem_set
+from memcycle.agents.rules.probe_statements import Told, base_set
 from memcycle.agents.views import MemoryView
 from memcycle.core.language.tokens import content_stems
 
@@ -23,7 +23,7 @@ class Shared:
     def __init__(
         self, memories: Sequence[MemoryView], statements: Sequence[Told], common: frozenset[str]
     ) -> None:
-        self._held = [stem_set(memory.text) for memory in memories]
+        self._held = [base_set(memory.text) for memory in memories]
         earlier = Counter(stem for held in self._held for stem in held)
         here = Counter(stem for told in statements for stem in told.stems)
         most = max(LEAST_RARE, SHARE * len(memories))
