@@ -92,7 +92,7 @@ class Bank(Maintaining):
 
     @property
     def operator_note(self) -> str | None:
-        """What the operator of the Chroma server must run so that forgotten text leaves its files, if any."""
+        """What must be run so that forgotten text leaves the Chroma server's files, if any may be there."""
         return self._views.mirror.operator_note if self._views else None
 
     def close(self) -> None:
@@ -207,6 +207,8 @@ class Bank(Maintaining):
     def forget(self, scope: Scope, entry_id: str, *, only: bool = False) -> list[str]:
         """Deletes an entry for good, with its `holders` unless `only`, and wipes their text from all files.
 
+        Of a Chroma server from its collections; `operator_note` says how its files are freed.
+
         Returns:
             Ids of what was deleted; empty for an unknown id. Safe to repeat.
 
@@ -223,6 +225,8 @@ class Bank(Maintaining):
 
     def forget_user(self, user: str, workspace: str | None = None) -> int:
         """Deletes everything of a user, in all workspaces unless one is named, and wipes it from all files.
+
+        Of a Chroma server from its collections, as `forget`.
 
         Returns:
             How many entries were deleted. Safe to repeat.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, cast
 from filelock import FileLock, Timeout
 
 from memcycle.core.errors import StoreBusy, StoreError
-from memcycle.stores import full_text
+from memcycle.stores import chroma_files
 from memcycle.stores.chroma_errors import chroma_errors
+from memcycle.stores.chroma_files import DATABASE, SQLITE_PATIENCE
 from memcycle.stores.chroma_helper import Helper
 from memcycle.stores.chroma_slack import Slack
 from memcycle.stores.locks import LOCK_FOLDER, WriterLock
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from chromadb.api.client import Client
 
 FOLDER = "chroma"
-DATABASE = "chroma.sqlite3"
-SQLITE_PATIENCE = 30.0
 OPEN_PATIENCE = 30.0
 """Seconds to wait for the helper of a process that is gone: it ends after its present call."""
 CACHE_PAGES = 8192
@@ -145,36 +144,12 @@ class EmbeddedClient:
                 shutil.rmtree(self._path)
 
     def scrub(self) -> None:
-        """Rewrites Chroma's database without its free pages and removes dropped collections' files.
-
-        A plain delete leaves documents in Chroma's queue for as long as their collection stands, so drop
-        the collection first. (`chroma vacuum` does the same, but only while no process has it open.)
-        """
+        """Leaves no text of dropped collections in any file; see `chroma_files.free`."""
         self._require_lock()
         self._take()
         self._disconnect()
-        database = self._path / DATABASE
-        if not database.exists():
-            return
-        try:
-            with closing(
-                sqlite3.connect(database, timeout=SQLITE_PATIENCE, isolation_level=None)
-            ) as connection:
-                connection.execute("PRAGMA secure_delete = ON")
-                # A deleted row's trigrams stay in the full-text index until its segments are merged.
-                full_text.merge(connection, "embedding_fulltext_search")
-                connection.execute("VACUUM")
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                standing = {str(row[0]) for row in connection.execute("SELECT id FROM segments")}
-            for folder in self._path.iterdir():
-                if folder.is_dir() and folder.name not in standing:
-                    shutil.rmtree(folder)
-            self._slack.blank()
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(
-                f"could not scrub {self.where} ({error}); deleted text may remain in its free space: free"
-                " disk space and forget again"
-            ) from error
+        if (self._path / DATABASE).exists():
+            chroma_files.free(self._path, self._slack)
 
     def close(self) -> None:
         """Frees files and locks, and ends a helper."""

@@ -74,17 +74,8 @@ class ServerClient:
                 self.api.delete_collection(collection.name)
 
     def scrub(self) -> str:
-        """What the server's operator must do: the server's files are not ours.
-
-        Besides what `chroma vacuum` rewrites, they hold freed memory, as the embedded index's do (see
-        `chroma_slack`), but of the server's process. Chroma makes the removed folders anew. A folder that has
-        the pickle holds freed memory only while its collection, though synced, has fewer than 100 entries.
-        """
-        return (
-            f"deleted text may remain in the files of the Chroma server at {self.where} until its operator"
-            " runs `memcycle doctor`, stops it, runs: chroma vacuum --path DIR --force, and removes the"
-            " folders in DIR that hold a data_level0.bin but no index_metadata.pickle"
-        )
+        """What the server's operator must do: the server's files are not ours."""
+        return to_clean(self.where)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -94,6 +85,14 @@ class ServerClient:
                 session.close()
             self._api.close()
             self._api = None
+
+
+def to_clean(url: str) -> str:
+    """What the operator of a server does to free its files of deleted text, once no collection holds it."""
+    return (
+        f"deleted text may remain in the files of the Chroma server at {url} until its operator stops it and"
+        " runs: memcycle scrub DIR"
+    )
 
 
 def _sessions(client: "Client") -> "list[httpx.Client]":

@@ -56,10 +56,12 @@ class Shards:
     def _collection(self, shard: int, *, create: bool) -> Any:
         from chromadb.errors import NotFoundError
 
-        if shard not in self._found:
+        # On a server others look up at the same time, and may forget what was found meanwhile.
+        found = self._found.get(shard)
+        if found is None:
             name = self._name(shard)
             try:
-                self._found[shard] = (
+                found = self._found[shard] = (
                     self._client.api.get_or_create_collection(
                         name, embedding_function=None, configuration=SPACE
                     )
@@ -68,7 +70,7 @@ class Shards:
                 )
             except NotFoundError:
                 return None
-        return self._found[shard]
+        return found
 
     def _name(self, shard: int) -> str:
         return f"{self._client.prefix}{shard:02d}"

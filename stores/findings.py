@@ -63,6 +63,11 @@ _KINDS: dict[str, _Kind] = {
         "name that one with --embedder, or run `memcycle doctor --reembed`",
     ),
     "wipes_owed": _Kind(itemgetter("wipes_owed"), "wipes of forgotten text not finished", _AGAIN),
+    "collections_owed": _Kind(
+        itemgetter("collections_owed"),
+        "collections of the Chroma server that held forgotten text, which its files keep while they stand",
+        "run `memcycle doctor` again, with the embedder and shards that this memory has",
+    ),
     "orphan_sources": _Kind(itemgetter("orphan_sources"), "sources that do not fit their entries", _AGAIN),
     "orphan_links": _Kind(itemgetter("orphan_links"), "links to entries that are not there", _AGAIN),
     "orphan_item_vectors": _Kind(

@@ -61,7 +61,8 @@ class Mender:
         self._commit, self._alone = commit, alone
         self._steps: Mapping[str, Callable[[], object]] = {
             "ledger_indexes": lambda: self._in_ledger(soundness.reindex),
-            "wipes_owed": self._wipe,
+            "wipes_owed": views.mirror.wipe,
+            "collections_owed": views.mirror.replace_collections,
             "orphan_sources": lambda: self._in_ledger(soundness.put_sources_right),
             "orphan_links": lambda: self._in_ledger(soundness.drop_lost_links),
             "orphan_item_vectors": lambda: self._in_ledger(item_vectors.drop_orphans),
@@ -107,10 +108,6 @@ class Mender:
     def _in_ledger(self, step: Callable[[Any], None]) -> None:
         with self._ledger.write() as conn:
             step(conn)
-
-    def _wipe(self) -> None:
-        self._views.mirror.wipe()
-        self._views.mirror.replace_collections()
 
     def _drain(self) -> None:
         self._views.mirror.drain(self._settings.bulk_batch)

@@ -3,7 +3,7 @@
 import logging
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from filelock import FileLock, Timeout
@@ -16,6 +16,7 @@ from memcycle.stores import full_text
 from memcycle.stores.chroma_client import ChromaClient, open_client
 from memcycle.stores.chroma_helper import Helper, Task
 from memcycle.stores.chroma_index import ChromaIndex
+from memcycle.stores.chroma_remote import to_clean
 from memcycle.stores.draining import DRAIN_LOCK, work_off
 from memcycle.stores.ledger import entries, item_vectors, meta, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
@@ -47,9 +48,15 @@ class Mirror:
     def operator_note(self) -> str | None:
         """What a person must do so that deleted text leaves the index's files, if anything.
 
-        Known of a server after a wipe, and of the embedded index once it was used.
+        Known of the embedded index once it was used. Of a server it is known as long as collections are owed,
+        and in a process that made some anew.
         """
-        return self._note or (self._index.note if self._index is not None else None)
+        url = self._settings.chroma_url
+        if url is None:
+            return self._note or (self._index.note if self._index is not None else None)
+        with self._ledger.read() as conn:
+            is_owed = bool(meta.owed_collections(conn, url))
+        return f"{to_clean(url)}; before that, run `memcycle doctor`" if is_owed else self._note
 
     def claim(self) -> None:
         """Makes sure that no other process writes the embedded index, before anything is written.
@@ -157,8 +164,8 @@ class Mirror:
                     item_vectors.abandon(conn, embedder)
                 for scope in sessions.all_scopes(conn):
                     outbox.put_active(conn, scope)
-                meta.collections_replaced(conn)
             self.drain(self._settings.bulk_batch)
+            self._replaced(range(self._settings.shards))
 
     def wipe(self) -> None:
         """Leaves no deleted text in any file of the home. Nothing where none is owed; safe to repeat.
@@ -194,15 +201,18 @@ class Mirror:
         files are clean only when its operator has done what `operator_note` says.
 
         Raises:
-            StoreError: the index cannot be written now. It is owed still.
+            StoreError: the index cannot be written now, or is another embedder's. The rest is owed still.
         """
-        with self._exclusive():
-            with self._ledger.read() as conn:
-                shards = meta.owed_collections(conn)
-            if shards:
-                self._make_anew(shards)
-                with self._ledger.write() as conn:
-                    meta.collections_replaced(conn)
+        if self._settings.chroma_url is None:
+            return
+        self._vectors.require_match()
+        with self._ledger.read() as conn:
+            shards = meta.owed_collections(conn, self._settings.chroma_url)
+        for shard in sorted(shards):
+            # One at a time: others write and search in between.
+            with self._exclusive():
+                self._make_anew({shard}, self._settings.bulk_batch)
+                self._replaced([shard])
 
     def close(self) -> None:
         """Frees the index. Idempotent."""
@@ -253,18 +263,18 @@ class Mirror:
                 self._file_lock.release()
 
     def _wipe_index(self, owed: list[meta.Owed]) -> None:
-        index, on_server = self._opened(), self._settings.chroma_url is not None
+        index, url = self._opened(), self._settings.chroma_url
         shards = {index.shard_of(one.scope) for one in owed}
-        if on_server:
+        if url is None:
+            self._make_anew(shards)
+            self._note = index.scrub()
+        else:
             for one in owed:
                 self._delete_strays(one.scope)
             self.drain()
-            self._note = index.scrub()
-        else:
-            self._make_anew(shards)
         with self._ledger.write() as conn:
-            if on_server:
-                meta.owe_collections(conn, shards)
+            if url is not None:
+                meta.owe_collections(conn, url, shards)
             meta.index_scrubbed(conn, owed)
 
     def _delete_strays(self, scope: Scope) -> None:
@@ -275,12 +285,18 @@ class Mirror:
             wanted = set(entries.ids_of(conn, scope, Listing(statuses=("active",))))
         index.delete([(scope, one) for one in there - wanted])
 
-    def _make_anew(self, shards: set[int]) -> None:
+    def _make_anew(self, shards: set[int], batch: int | None = None) -> None:
         index = self._opened()
         with self._ledger.write() as conn:
             for scope in sessions.all_scopes(conn):
                 if index.shard_of(scope) in shards:
                     outbox.put_active(conn, scope)
         index.drop_shards(shards)
-        self.drain()
-        self._note = index.scrub()
+        self.drain(batch)
+
+    def _replaced(self, shards: Iterable[int]) -> None:
+        url = self._settings.chroma_url
+        if url is not None:
+            with self._ledger.write() as conn:
+                meta.collections_replaced(conn, url, shards)
+            self._note = to_clean(url)

@@ -246,9 +246,12 @@ def resident_mb() -> float:
 
 
 def resident_of(process: int | str) -> float | None:
-    """Memory of a process now, in MB; None where the system has no /proc."""
-    pages = Path("/proc", str(process), "statm")
-    return int(pages.read_text().split()[1]) * resource.getpagesize() / MB if pages.exists() else None
+    """Memory of a process now, in MB; None of one that has ended, or where the system has no /proc."""
+    try:
+        pages = int(Path("/proc", str(process), "statm").read_text().split()[1])
+    except OSError:
+        return None
+    return pages * resource.getpagesize() / MB if pages else None
 
 
 def slope(samples: Sequence[tuple[float, float]]) -> float | None:

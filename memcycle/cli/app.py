@@ -12,7 +12,7 @@ from memcycle.cli.evaluate import DATA_SETS, command, evaluate
 from memcycle.cli.evolve import KINDS, evolve, transfer
 from memcycle.cli.evolve import command as evolve_command
 from memcycle.cli.inspect import history, memories
-from memcycle.cli.maintain import doctor, graph
+from memcycle.cli.maintain import doctor, graph, scrub
 from memcycle.cli.output import explained
 from memcycle.cli.prompts import check, diff, prompts, show
 from memcycle.cli.prompts import export as export_prompts
@@ -137,6 +137,7 @@ _register(
     "memcycle doctor --rebuild",
     "memcycle doctor --reembed --embedder minilm",
 )
+_register(_KEEP, "scrub", scrub, "memcycle scrub chroma-data", "memcycle scrub chroma-data --yes --json")
 _register(
     _KEEP,
     "maintain",

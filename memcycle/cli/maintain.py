@@ -1,4 +1,4 @@
-"""`doctor` and `graph`: looking after a home, and looking at the graphs."""
+"""`doctor`, `scrub` and `graph`: looking after a home and a server, and looking at the graphs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memcycle.cli.options import ChromaUrl, Embedder, Home, Json, require_home, settings_of
-from memcycle.cli.output import FAILED, one_line, print_json, say, shown
+from memcycle.cli.options import ChromaUrl, Embedder, Home, Json, Yes, require_home, settings_of
+from memcycle.cli.output import FAILED, confirm, one_line, print_json, say, shown
 from memcycle.cli.sessions import verify_command
 from memcycle.core.errors import BadInput, LedgerDamaged
 
@@ -18,8 +18,8 @@ _LISTED = 20
 """Unverified sessions told in full."""
 
 _FACTS = (
-    "home", "integrity", "entries", "items", "embedder", "outbox", "stuck_sessions", "wipes_owed", "index",
-    "index_trouble", "operator_note", "rebuilt", "reembedded",
+    "home", "integrity", "entries", "items", "embedder", "outbox", "stuck_sessions", "wipes_owed",
+    "collections_owed", "index", "index_trouble", "operator_note", "rebuilt", "reembedded",
 )  # fmt: skip
 """What a person is told of a home, wrong or not."""
 
@@ -50,6 +50,32 @@ def doctor(
     else:
         _say_report(dict(report), settings.home)
     if report["left"]:
+        raise typer.Exit(FAILED)
+
+
+def scrub(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What `chroma run --path` was given.", show_default=False)
+    ],
+    *,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Free the files of a stopped Chroma server of deleted text.
+
+    Run `memcycle doctor` before you stop it: what held forgotten text is made anew then.
+    """
+    from memcycle.stores.chroma_files import free_server
+
+    confirm(f"Rewrite the files in {folder}? The Chroma server that has them must be stopped.", yes=yes)
+    left = free_server(folder)
+    if as_json:
+        print_json({"folder": str(folder), "left": left})
+    elif left is None:
+        say(("Freed ", "green"), shown(f"{folder} of deleted text."))
+    else:
+        say(("left: ", "red"), shown(left))
+    if left is not None:
         raise typer.Exit(FAILED)
 
 

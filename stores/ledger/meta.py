@@ -74,21 +74,29 @@ def index_scrubbed(conn: sqlite3.Connection, owed: Iterable[Owed]) -> None:
     )
 
 
-def owe_collections(conn: sqlite3.Connection, shards: Iterable[int]) -> None:
-    """Notes that the collections of these shards had text that was deleted, and are to be made anew."""
-    united = sorted(owed_collections(conn).union(shards))
-    conn.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('collections', ?)", (json.dumps(united),))
+def owe_collections(conn: sqlite3.Connection, url: str, shards: Iterable[int]) -> None:
+    """Notes that the collections of these shards on a server held text that was deleted: make them anew."""
+    _put_collections(conn, url, owed_collections(conn, url).union(shards))
 
 
-def owed_collections(conn: sqlite3.Connection) -> set[int]:
-    """Shards whose collections are to be made anew."""
+def owed_collections(conn: sqlite3.Connection, url: str) -> set[int]:
+    """Shards whose collections on the server at `url` are to be made anew."""
+    return set(_collections(conn).get(url, ()))
+
+
+def collections_replaced(conn: sqlite3.Connection, url: str, shards: Iterable[int]) -> None:
+    """Notes that these collections were made anew."""
+    _put_collections(conn, url, owed_collections(conn, url).difference(shards))
+
+
+def _collections(conn: sqlite3.Connection) -> dict[str, list[int]]:
     row = conn.execute("SELECT value FROM meta WHERE key = 'collections'").fetchone()
-    return set(json.loads(row["value"])) if row else set()
+    return dict(json.loads(row["value"])) if row else {}
 
 
-def collections_replaced(conn: sqlite3.Connection) -> None:
-    """Notes that all those collections were made anew."""
-    conn.execute("DELETE FROM meta WHERE key = 'collections'")
+def _put_collections(conn: sqlite3.Connection, url: str, shards: set[int]) -> None:
+    owed = json.dumps({**_collections(conn), url: sorted(shards)})
+    conn.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('collections', ?)", (owed,))
 
 
 def owed_compaction(conn: sqlite3.Connection) -> str | None:

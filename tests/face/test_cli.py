@@ -233,6 +233,26 @@ def test_doctor(cli, small):
     assert "Pixel" in cli.run("ask", "What is Ann's dog called?", "--user", "ann").stdout
 
 
+def test_a_stopped_chroma_servers_files_are_freed(cli, small):
+    def scrub(*args):
+        return CliRunner().invoke(app, ["scrub", *args])
+
+    cli.run("ingest", small, "--user", "ann")
+    data = cli.home / "chroma"
+    assert json.loads(scrub(str(data), "--yes", "--json").stdout) == {"folder": str(data), "left": None}
+    assert scrub(str(data), "--yes").stdout == f"Freed {data} of deleted text.\n"
+    assert cli.json("doctor")["found"] == []
+    wrong, unasked = scrub(str(cli.home), "--yes"), scrub(str(data))
+    assert (wrong.exit_code, unasked.exit_code) == (2, 2)
+    assert f"{cli.home} holds no chroma.sqlite3: name the folder" in wrong.stderr
+    assert "Nobody is here to answer: repeat the command with --yes" in unasked.stderr
+    (vectors,) = data.glob("*/length.bin")
+    vectors.write_bytes(b"other")
+    left = scrub(str(data), "--yes")
+    assert left.exit_code == 1
+    assert f"left: deleted text may remain at the end of vector files in {data}" in left.stdout
+
+
 @pytest.mark.parametrize("name", ["memory", "remember", "recall", "session"])
 def test_graphs_are_drawn_without_a_home(cli, name):
     drawn = cli.json("graph", name)

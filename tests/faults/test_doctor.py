@@ -248,6 +248,7 @@ def an_index_of_the_ledger_out_of_step(home, sql):
 
 
 MENDED_BY_HAND = {"ledger_damaged", "other_embedder"}
+OF_A_SERVER = {"collections_owed"}  # see test_index_faults
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -273,7 +274,7 @@ def test_it_is_found_mended_and_gone(cli, home, sql, name):
 
 def test_every_finding_has_a_test():
     tested = {name for _, names in DAMAGES.values() for name in names}
-    assert tested | MENDED_BY_HAND == set(KINDS)
+    assert tested | MENDED_BY_HAND | OF_A_SERVER == set(KINDS)
 
 
 def test_a_whole_home_is_found_whole(cli, home):

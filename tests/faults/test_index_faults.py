@@ -1,26 +1,24 @@
 """What can happen to Chroma: the ledger takes everything meanwhile, searches answer, and the index heals."""
 
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from memcycle.core.errors import StoreError
+from memcycle.core.errors import BadInput, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.evals.chroma_server import chroma_server
 from memcycle.stores import chroma_embedded
 from memcycle.stores.bank import Bank
+from memcycle.stores.chroma_files import free_server
 from memcycle.stores.request import Query, SearchRequest
 from memcycle.stores.search import search
 from tests.banks import ANN, clock, open_bank, said
 from tests.fakes import FakeEmbeddings
 from tests.nobody import become_nobody, give_to_nobody, open_folder, run_apart
 
-CHROMA = Path(sys.executable).parent / "chroma"
 REQUEST = SearchRequest(scope=ANN.base, queries=(Query(text="Where does Ann live?"),), k=3)
 
 
@@ -39,8 +37,8 @@ def whole(bank):
     return (report["outbox"], report["index"]) == (0, {"missing": 0, "stray": 0})
 
 
-def on_server(home, url):
-    settings = Settings(home=home, chroma_url=url, shards=2)
+def on_server(home, url, shards=2):
+    settings = Settings(home=home, chroma_url=url, shards=shards)
     return Bank.open(settings, embeddings=FakeEmbeddings(), world=clock())
 
 
@@ -80,47 +78,97 @@ def test_a_server_that_was_restarted_is_used_again(tmp_path):
         assert len(found(bank)) == 3
 
 
+def tells(bank, user, *texts):
+    """Something a user says, in a session of its own each."""
+    for n, text in enumerate(texts, 1):
+        scope = Scope(user=user, session=f"{user} {n}")
+        bank.stage_turns(scope, [said(n, text, session=scope.session, id=f"{user}:{n}")])
+        bank.commit_session(scope)
+
+
+def collections(bank):
+    """Texts by id of each collection of a server."""
+    with bank.views.mirror.index().client() as (client, _):
+        return {str(one.id): sorted(one.get()["documents"]) for one in client.list_collections()}
+
+
+def files_with(folder, text):
+    return {file.name for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()}
+
+
+def in_other_shards(bank, *, but):
+    """A user in each other shard than that of `but`."""
+    shard_of = bank.views.mirror.index().shard_of
+    names = {shard_of(Scope(user=f"user-{n}")): f"user-{n}" for n in range(100)}
+    del names[shard_of(Scope(user=but))]
+    return list(names.values())
+
+
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.enable_socket
 def test_forgetting_makes_no_collection_of_a_server_anew_until_the_doctor_does(tmp_path):
     """A server keeps 2.6 MB of every collection it ever had."""
-    home, data, of_bob = tmp_path / "h", tmp_path / "chroma", Scope(user="bob", session="1")
+    home, data, mark = tmp_path / "h", tmp_path / "chroma", "⸘⸘⸘⸘⸘⸘"
+    with chroma_server(data) as (url, process), on_server(home, url, shards=3) as bank:
+        bob, cleo = in_other_shards(bank, but="ann")
+        tells(bank, "ann", "Ann lives in Graz", f"Ann's code is {mark}", "Ann lives in Linz")
+        tells(bank, bob, f"Bob's code is {mark}")
+        tells(bank, cleo, "Cleo lives in Rome")
+        before = collections(bank)
+        assert len(before) == 3
 
-    def collections():
-        with bank.views.mirror.index().client() as (client, _):
-            return {str(one.id): sorted(one.get()["documents"]) for one in client.list_collections()}
+        bank.forget(Scope(user="ann"), bank.entries(Scope(user="ann"))[1].id)
+        bank.forget_user(bob)
+        assert collections(bank).keys() == before.keys()
+        assert sorted(collections(bank).values()) == [
+            [], ["Ann lives in Graz", "Ann lives in Linz"], ["Cleo lives in Rome"],
+        ]  # fmt: skip
+        assert (files_with(home, mark), files_with(home, bob)) == (set(), set())
+        assert (bank.check()["collections_owed"], bank.check()["wipes_owed"]) == (2, 0)
+        assert f"in the files of the Chroma server at {url} until" in bank.operator_note
+        assert bank.operator_note.endswith("; before that, run `memcycle doctor`")
 
-    def files_with(folder, text):
-        return [file.name for file in folder.rglob("*") if file.is_file() and text in file.read_bytes()]
-
-    with chroma_server(data) as (url, process), on_server(home, url) as bank:
-        for n, city in enumerate(["Graz", "Quito", "Linz"]):
-            remember(bank, n, f"Ann lives in {city}")
-        bank.stage_turns(of_bob, [said(1, "Bob lives in Quito")])
-        bank.commit_session(of_bob)
-        before = collections()
-        assert sum("Quito" in text for texts in before.values() for text in texts) == 2
-
-        bank.forget(ANN, bank.entries(ANN.base)[1].id)
-        bank.forget_user("bob")
-        assert f"Chroma server at {url} until its operator runs `memcycle doctor`" in bank.operator_note
-        after = collections()
-        assert after.keys() == before.keys()
-        assert [text[13:17] for texts in after.values() for text in texts] == ["Graz", "Linz"]
-        assert (files_with(home, b"Quito"), files_with(home, b"bob")) == ([], [])
-        assert bank.check()["wipes_owed"] == len(before)
-
-        assert [one.name for one in bank.mend().mended] == ["wipes_owed"]
-        assert not collections().keys() & before.keys()
+        assert [one.name for one in bank.mend().mended] == ["collections_owed"]
+        assert not bank.operator_note.endswith("`memcycle doctor`")
+        after = collections(bank)
+        assert {tuple(texts) for key, texts in after.items() if key in before} == {("Cleo lives in Rome",)}
+        assert sorted(after.values()) == [["Ann lives in Graz", "Ann lives in Linz"], ["Cleo lives in Rome"]]
         assert whole(bank)
-        assert len(found(bank)) == 2
+        with pytest.raises(BadInput, match=f"process {process.pid} has .* open: stop the server first"):
+            free_server(data)
         process.terminate()
         process.wait()
-    assert files_with(data, b"Quito") == ["chroma.sqlite3"]
-    subprocess.run([CHROMA, "vacuum", "--path", data, "--force"], check=True, capture_output=True)
-    for folder in [file.parent for file in data.glob("*/data_level0.bin")]:
-        shutil.rmtree(folder)
-    assert files_with(data, b"Quito") == []
+    assert "chroma.sqlite3" in files_with(data, mark)
+    assert free_server(data) is None
+    assert files_with(data, mark[:3]) == set()  # nor a trigram of it
+    with chroma_server(data) as (url, _), on_server(tmp_path / "h", url, shards=3) as bank:
+        assert sorted(collections(bank).values()) == sorted(after.values())
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+@pytest.mark.enable_socket
+def test_what_a_server_is_owed_waits_for_a_doctor_who_can(tmp_path):
+    """One with another embedder could not fill what it drops; one of the embedded index is elsewhere."""
+    home = tmp_path / "h"
+    with chroma_server(tmp_path / "chroma") as (url, _):
+        with on_server(home, url) as bank:
+            tells(bank, "ann", "Ann lives in Graz", "Ann lives in Linz")
+            bank.forget(Scope(user="ann"), bank.entries(Scope(user="ann"))[1].id)
+            before = collections(bank)
+        settings = Settings(home=home, chroma_url=url, shards=2)
+        with Bank.open(settings, embeddings=FakeEmbeddings(model="other"), repair=True) as bank:
+            assert {one.name for one in bank.mend().left} == {"other_embedder", "collections_owed"}
+            assert collections(bank) == before
+        with open_bank(home, shards=2) as bank:
+            assert bank.check()["collections_owed"] == 0
+            bank.rebuild()
+        with on_server(home, url) as bank:
+            assert bank.operator_note.endswith("; before that, run `memcycle doctor`")
+            assert bank.check()["collections_owed"] == 1
+            bank.rebuild()
+            assert bank.check()["collections_owed"] == 0
+            assert bank.operator_note.endswith("memcycle scrub DIR")
+            assert not collections(bank).keys() & before.keys()
 
 
 @pytest.mark.allow_hosts(["127.0.0.1"])

@@ -25,7 +25,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.evals.chroma_server import chroma_server, free_port
 from memcycle.stores import full_text
-from memcycle.stores.chroma_embedded import DATABASE
+from memcycle.stores.chroma_files import DATABASE
 from memcycle.stores.chroma_index import ChromaIndex, shard_of
 from memcycle.stores.chroma_record import scope_field
 from tests.fakes import bag_of_words
@@ -594,7 +594,6 @@ def test_a_servers_clear_leaves_collections_of_others(server: str, tmp_path: Pat
 
 def test_a_servers_scrub_says_what_its_operator_must_run(server: str, tmp_path: Path) -> None:
     index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), HOME, DIM)
-    wanted = "until its operator runs `memcycle doctor`, stops it, runs: chroma vacuum --path DIR"
-    assert f"{server} {wanted}" in str(index.scrub())
+    assert f"{server} until its operator stops it and runs: memcycle scrub DIR" in str(index.scrub())
     assert not (tmp_path / "locks").exists()
     index.close()
