@@ -87,11 +87,11 @@ class ServerClient:
             self._api = None
 
 
-def to_clean(url: str) -> str:
-    """What the operator of a server does to free its files of deleted text, once no collection holds it."""
+def to_clean(url: str, *, first: str = "") -> str:
+    """What frees the files of a server of deleted text; `first` is done before it is stopped."""
     return (
-        f"deleted text may remain in the files of the Chroma server at {url} until its operator stops it and"
-        " runs: memcycle scrub DIR"
+        f"deleted text may remain in the files of the Chroma server at {url}: {first}stop the server, and run"
+        " `memcycle scrub DIR` over its folder"
     )
 
 

@@ -56,7 +56,7 @@ class Mirror:
             return self._note or (self._index.note if self._index is not None else None)
         with self._ledger.read() as conn:
             is_owed = bool(meta.owed_collections(conn, url))
-        return f"{to_clean(url)}; before that, run `memcycle doctor`" if is_owed else self._note
+        return to_clean(url, first="run `memcycle doctor`, ") if is_owed else self._note
 
     def claim(self) -> None:
         """Makes sure that no other process writes the embedded index, before anything is written.

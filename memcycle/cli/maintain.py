@@ -119,7 +119,7 @@ def _say_report(report: dict[str, Any], home: Path) -> None:
     shown_facts = {key: value for key, value in report.items() if key in _FACTS}
     for key, value in {**shown_facts, "unverified": len(unverified)}.items():
         if value is not None:
-            say((f"{key.replace('_', ' '):<16}", "bold"), shown(_plain(value)))
+            say((f"{key.replace('_', ' '):<18}", "bold"), shown(_plain(value)))
     _say_unverified(unverified, home)
     for one in findings:
         if one["name"] in mended:

@@ -125,11 +125,12 @@ def test_forgetting_makes_no_collection_of_a_server_anew_until_the_doctor_does(t
         ]  # fmt: skip
         assert (files_with(home, mark), files_with(home, bob)) == (set(), set())
         assert (bank.check()["collections_owed"], bank.check()["wipes_owed"]) == (2, 0)
-        assert f"in the files of the Chroma server at {url} until" in bank.operator_note
-        assert bank.operator_note.endswith("; before that, run `memcycle doctor`")
+        assert (
+            f"in the files of the Chroma server at {url}: run `memcycle doctor`, stop" in bank.operator_note
+        )
 
         assert [one.name for one in bank.mend().mended] == ["collections_owed"]
-        assert not bank.operator_note.endswith("`memcycle doctor`")
+        assert f"{url}: stop the server, and run `memcycle scrub DIR`" in bank.operator_note
         after = collections(bank)
         assert {tuple(texts) for key, texts in after.items() if key in before} == {("Cleo lives in Rome",)}
         assert sorted(after.values()) == [["Ann lives in Graz", "Ann lives in Linz"], ["Cleo lives in Rome"]]
@@ -163,11 +164,11 @@ def test_what_a_server_is_owed_waits_for_a_doctor_who_can(tmp_path):
             assert bank.check()["collections_owed"] == 0
             bank.rebuild()
         with on_server(home, url) as bank:
-            assert bank.operator_note.endswith("; before that, run `memcycle doctor`")
+            assert f"{url}: run `memcycle doctor`, stop" in bank.operator_note
             assert bank.check()["collections_owed"] == 1
             bank.rebuild()
             assert bank.check()["collections_owed"] == 0
-            assert bank.operator_note.endswith("memcycle scrub DIR")
+            assert f"{url}: stop the server, and run" in bank.operator_note
             assert not collections(bank).keys() & before.keys()
 
 

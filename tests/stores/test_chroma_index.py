@@ -594,6 +594,6 @@ def test_a_servers_clear_leaves_collections_of_others(server: str, tmp_path: Pat
 
 def test_a_servers_scrub_says_what_its_operator_must_run(server: str, tmp_path: Path) -> None:
     index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), HOME, DIM)
-    assert f"{server} until its operator stops it and runs: memcycle scrub DIR" in str(index.scrub())
+    assert f"{server}: stop the server, and run `memcycle scrub DIR`" in str(index.scrub())
     assert not (tmp_path / "locks").exists()
     index.close()
