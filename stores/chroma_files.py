@@ -2,12 +2,13 @@
 
 import shutil
 import sqlite3
+import uuid
 from contextlib import closing, suppress
 from pathlib import Path
 
 from memcycle.core.errors import BadInput, StoreError
 from memcycle.stores import full_text
-from memcycle.stores.chroma_slack import Slack
+from memcycle.stores.chroma_slack import VECTORS, Slack
 
 DATABASE = "chroma.sqlite3"
 SQLITE_PATIENCE = 30.0
@@ -33,13 +34,13 @@ def free(path: Path, slack: Slack) -> None:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             standing = {str(row[0]) for row in connection.execute("SELECT id FROM segments")}
         for folder in path.iterdir():
-            if folder.is_dir() and folder.name not in standing:
+            if folder.name not in standing and _is_collections(folder):
                 shutil.rmtree(folder)
         slack.blank()
     except (sqlite3.Error, OSError) as error:
         raise StoreError(
-            f"could not scrub {path} ({error}); deleted text may remain in its free space: free disk space"
-            " and try again"
+            f"could not scrub {path} ({error}); deleted text may remain in its free space: see that its disk"
+            " has room and that nothing else uses it, and try again"
         ) from error
 
 
@@ -61,6 +62,15 @@ def free_server(path: Path) -> str | None:
     slack = Slack(path)
     free(path, slack)
     return slack.note
+
+
+def _is_collections(folder: Path) -> bool:
+    """Whether Chroma made a folder: a server may keep its data among what else a person has."""
+    if (folder / VECTORS).is_file():
+        return True
+    with suppress(ValueError):
+        return folder.is_dir() and str(uuid.UUID(folder.name)) == folder.name
+    return False
 
 
 def _opened_by(file: Path) -> int | None:

@@ -175,7 +175,7 @@ class ChromaIndex:
 
     def drop_shards(self, shards: Iterable[int]) -> None:
         """Drops the collections of shards, with all base scopes there: fill them again."""
-        for shard in sorted(set(shards)):
+        for shard in sorted(shards):
             with self._lock, chroma_errors(self._client.where, "dropping a shard"):
                 self._collections.drop(shard)
 

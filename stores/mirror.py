@@ -3,7 +3,7 @@
 import logging
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from filelock import FileLock, Timeout
@@ -54,9 +54,7 @@ class Mirror:
         url = self._settings.chroma_url
         if url is None:
             return self._note or (self._index.note if self._index is not None else None)
-        with self._ledger.read() as conn:
-            is_owed = bool(meta.owed_collections(conn, url))
-        return to_clean(url, first="run `memcycle doctor`, ") if is_owed else self._note
+        return to_clean(url, first="run `memcycle doctor`, ") if self._owed_collections() else self._note
 
     def claim(self) -> None:
         """Makes sure that no other process writes the embedded index, before anything is written.
@@ -156,6 +154,7 @@ class Mirror:
     def refill(self) -> None:
         """Makes the index anew from the ledger, also one too damaged to open."""
         with self._exclusive():
+            owed = self._owed_collections()
             with self._opening:
                 self.close()
                 self._connect(fresh=True)
@@ -165,7 +164,7 @@ class Mirror:
                 for scope in sessions.all_scopes(conn):
                     outbox.put_active(conn, scope)
             self.drain(self._settings.bulk_batch)
-            self._replaced(range(self._settings.shards))
+            self._replaced(owed)
 
     def wipe(self) -> None:
         """Leaves no deleted text in any file of the home. Nothing where none is owed; safe to repeat.
@@ -203,16 +202,13 @@ class Mirror:
         Raises:
             StoreError: the index cannot be written now, or is another embedder's. The rest is owed still.
         """
-        if self._settings.chroma_url is None:
-            return
-        self._vectors.require_match()
-        with self._ledger.read() as conn:
-            shards = meta.owed_collections(conn, self._settings.chroma_url)
-        for shard in sorted(shards):
-            # One at a time: others write and search in between.
+        for shard in sorted(self._owed_collections()):
+            # One at a time: others write and search in between, and another doctor may have made it anew.
             with self._exclusive():
-                self._make_anew({shard}, self._settings.bulk_batch)
-                self._replaced([shard])
+                if shard in self._owed_collections():
+                    self._vectors.require_match()
+                    self._make_anew({shard}, self._settings.bulk_batch)
+                    self._replaced({shard})
 
     def close(self) -> None:
         """Frees the index. Idempotent."""
@@ -294,9 +290,13 @@ class Mirror:
         index.drop_shards(shards)
         self.drain(batch)
 
-    def _replaced(self, shards: Iterable[int]) -> None:
+    def _owed_collections(self) -> set[int]:
+        with self._ledger.read() as conn:
+            return meta.owed_collections(conn, self._settings.chroma_url)
+
+    def _replaced(self, shards: set[int]) -> None:
         url = self._settings.chroma_url
-        if url is not None:
+        if url is not None and shards:
             with self._ledger.write() as conn:
                 meta.collections_replaced(conn, url, shards)
             self._note = to_clean(url)

@@ -163,7 +163,7 @@ def check(
                 for scope, reason in sessions.unverified(conn)
             ],
             "wipes_owed": len(meta.owed_scrubs(conn)) + int(meta.owed_compaction(conn) is not None),
-            "collections_owed": len(meta.owed_collections(conn, settings.chroma_url or "")),
+            "collections_owed": len(meta.owed_collections(conn, settings.chroma_url)),
             "index_outdated": 0,
             "index_leftover": 0,
             "index_trouble": None,

@@ -75,6 +75,11 @@ def texts(entries) -> list[str]:
     return [entry.text for entry in entries]
 
 
+def files_holding(folder, marker: bytes) -> list[str]:
+    """Names of the files at or below a folder that hold the bytes."""
+    return [path.name for path in folder.rglob("*") if path.is_file() and marker in path.read_bytes()]
+
+
 class ListIndex:
     """The vector index in a dict, in place of Chroma: same methods, no files."""
 

@@ -79,9 +79,9 @@ def owe_collections(conn: sqlite3.Connection, url: str, shards: Iterable[int]) -
     _put_collections(conn, url, owed_collections(conn, url).union(shards))
 
 
-def owed_collections(conn: sqlite3.Connection, url: str) -> set[int]:
-    """Shards whose collections on the server at `url` are to be made anew."""
-    return set(_collections(conn).get(url, ()))
+def owed_collections(conn: sqlite3.Connection, url: str | None) -> set[int]:
+    """Shards whose collections on the server at `url` are to be made anew; none without a server."""
+    return set(_collections(conn).get(url, ())) if url is not None else set()
 
 
 def collections_replaced(conn: sqlite3.Connection, url: str, shards: Iterable[int]) -> None:

@@ -15,7 +15,7 @@ from memcycle.stores.bank import Bank
 from memcycle.stores.chroma_files import free_server
 from memcycle.stores.request import Query, SearchRequest
 from memcycle.stores.search import search
-from tests.banks import ANN, clock, open_bank, said
+from tests.banks import ANN, clock, files_holding, open_bank, said
 from tests.fakes import FakeEmbeddings
 from tests.nobody import become_nobody, give_to_nobody, open_folder, run_apart
 
@@ -92,10 +92,6 @@ def collections(bank):
         return {str(one.id): sorted(one.get()["documents"]) for one in client.list_collections()}
 
 
-def files_with(folder, text):
-    return {file.name for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()}
-
-
 def in_other_shards(bank, *, but):
     """A user in each other shard than that of `but`."""
     shard_of = bank.views.mirror.index().shard_of
@@ -123,7 +119,7 @@ def test_forgetting_makes_no_collection_of_a_server_anew_until_the_doctor_does(t
         assert sorted(collections(bank).values()) == [
             [], ["Ann lives in Graz", "Ann lives in Linz"], ["Cleo lives in Rome"],
         ]  # fmt: skip
-        assert (files_with(home, mark), files_with(home, bob)) == (set(), set())
+        assert (files_holding(home, mark.encode()), files_holding(home, bob.encode())) == ([], [])
         assert (bank.check()["collections_owed"], bank.check()["wipes_owed"]) == (2, 0)
         assert (
             f"in the files of the Chroma server at {url}: run `memcycle doctor`, stop" in bank.operator_note
@@ -139,9 +135,11 @@ def test_forgetting_makes_no_collection_of_a_server_anew_until_the_doctor_does(t
             free_server(data)
         process.terminate()
         process.wait()
-    assert "chroma.sqlite3" in files_with(data, mark)
+    assert "chroma.sqlite3" in files_holding(data, mark.encode())
+    (data / "photos").mkdir()  # of the person who keeps it there
     assert free_server(data) is None
-    assert files_with(data, mark[:3]) == set()  # nor a trigram of it
+    assert (data / "photos").is_dir()
+    assert files_holding(data, mark[:3].encode()) == []  # nor a trigram of it
     with chroma_server(data) as (url, _), on_server(tmp_path / "h", url, shards=3) as bank:
         assert sorted(collections(bank).values()) == sorted(after.values())
 
@@ -170,6 +168,9 @@ def test_what_a_server_is_owed_waits_for_a_doctor_who_can(tmp_path):
             assert bank.check()["collections_owed"] == 0
             assert f"{url}: stop the server, and run" in bank.operator_note
             assert not collections(bank).keys() & before.keys()
+        with on_server(home, url) as bank:
+            bank.rebuild()
+            assert bank.operator_note is None  # nothing was forgotten since
 
 
 @pytest.mark.allow_hosts(["127.0.0.1"])

@@ -5,7 +5,7 @@ from memcycle.core.errors import BadInput
 from memcycle.core.probe import REPAIRER, Probe, Repair, SessionReport, Tried, probe_id
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import probes
-from tests.banks import ANN, BOB, add, open_bank, said, texts
+from tests.banks import ANN, BOB, add, files_holding, open_bank, said, texts
 
 MARKER = "Zebraquux"
 
@@ -186,17 +186,13 @@ def test_forgetting_leaves_no_byte_of_a_probe(tmp_path, list_index, all_of_it):
         fact, _ = stage(bank, 1, 2)
         bank.save_probes(ANN, [rich(fact, MARKER)])
         bank.commit_session(ANN, report=SessionReport(probes=1))
-        assert files_with(tmp_path / "h", MARKER)
+        assert files_holding(tmp_path / "h", MARKER.encode())
         if all_of_it:
             assert bank.forget_user("ann") == 4
         else:
             bank.forget(ANN, fact)
         assert bank.probes(ANN) == []
-        assert files_with(tmp_path / "h", MARKER) == []
-
-
-def files_with(home, marker):
-    return [path.name for path in home.rglob("*") if path.is_file() and marker.encode() in path.read_bytes()]
+        assert files_holding(tmp_path / "h", MARKER.encode()) == []
 
 
 def test_exports_hold_no_probes(bank, tmp_path):

@@ -28,6 +28,7 @@ from memcycle.stores import full_text
 from memcycle.stores.chroma_files import DATABASE
 from memcycle.stores.chroma_index import ChromaIndex, shard_of
 from memcycle.stores.chroma_record import scope_field
+from tests.banks import files_holding
 from tests.fakes import bag_of_words
 
 # The server mode speaks to a real `chroma run` on the loopback.
@@ -365,10 +366,6 @@ def test_a_query_gives_the_exact_nearest_of_its_scope(
 
 
 # The embedded directory
-
-
-def files_holding(folder: Path, marker: bytes) -> list[str]:
-    return [path.name for path in folder.rglob("*") if path.is_file() and marker in path.read_bytes()]
 
 
 @pytest.mark.parametrize(
