@@ -1,10 +1,15 @@
-"""One unit of memory, and how its id is made."""
+"""One unit of memory, and how its id is made.
+
+A fact that was contradicted, corrected or deleted takes the turns that say so down with it. One that left for
+another reason must not: what its turns say still holds.
+"""
 
 import json
 import re
 import unicodedata
 import uuid
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -121,3 +126,48 @@ def new_entry(
         turns=turns,
         **fields,
     )
+
+
+Departure = Literal["united", "renewed", "withdrawn", "expired", "corrected"]
+"""`united`: another entry says it, with its sources. `renewed`: a later summary of the same took its place.
+`withdrawn`: what wrote it was taken back. `expired`: a retention limit passed. `corrected`: a person put
+another text in its place."""
+
+_MARK = "departure"
+
+
+def departure(entry: Entry) -> Departure | None:
+    """Why it left; None while it is recallable, and for what a role found contradicted or a user deleted."""
+    found: Any = entry.metadata.get(_MARK)
+    return found if found in get_args(Departure) else None
+
+
+def departed(entry: Entry, why: Departure | None) -> dict[str, Any]:
+    """Its metadata when it leaves for this reason; None leaves no mark, as on an entry that is back."""
+    rest = {key: value for key, value in entry.metadata.items() if key != _MARK}
+    return rest if why is None else {**rest, _MARK: why}
+
+
+DECAY, EVERY = 0.05, timedelta(days=30)
+"""What importance loses in this time, evenly."""
+FLOOR = 0.15
+"""Decay stops here; what is less important from the start does not decay."""
+MENTION, MOST = 0.05, 0.3
+"""What a question that names it adds to an entry's reinforcement, and the most it can come to."""
+
+
+def decayed(importance: float, reinforcement: float, since: datetime | None, now: datetime) -> float:
+    """Importance as it is now, 0 to 1.3; computed when read, nothing is stored.
+
+    Args:
+        importance: As first given, 0 to 1. reinforcement: 0 to 0.3, which does not decay.
+        since: When it was last said; None, like a time to come, means no decay.
+        now: The moment it is read.
+    """
+    age = max(now - since, timedelta()) if since is not None else timedelta()
+    return max(importance - DECAY * (age / EVERY), min(importance, FLOOR)) + reinforcement
+
+
+def reinforced(reinforcement: float, mentions: int) -> float:
+    """Reinforcement after further mentions, 0 to 0.3."""
+    return round(min(reinforcement + MENTION * mentions, MOST), 4)

@@ -12,12 +12,10 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
-from memcycle.core.conversation import Conversation, Session
 from memcycle.core.errors import BadInput
 from memcycle.core.messages import clean_text, image_note, read_role
 from memcycle.core.scope import MAX_NAME
-from memcycle.core.timestamps import read_time
-from memcycle.core.turn import Turn, turn_id
+from memcycle.core.turn import Conversation, Session, Turn, read_time, turn_id
 
 _REQUIRED = ("session", "speaker", "role", "text", "time")
 

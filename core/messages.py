@@ -11,8 +11,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from memcycle.core.errors import BadInput
-from memcycle.core.timestamps import read_time
-from memcycle.core.turn import MessageType, Turn, turn_id
+from memcycle.core.turn import MessageType, Turn, read_time, turn_id
 
 Fields = dict[str, Any]
 

@@ -1,8 +1,15 @@
 """One message of a conversation."""
 
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from memcycle.core.errors import BadInput
 
 MessageType = Literal["human", "ai", "tool", "system"]
 
@@ -41,3 +48,108 @@ class Turn(BaseModel):
     def is_evidence(self) -> bool:
         """Whether a fact about a person may rest on it: only what a person said."""
         return self.role == "human"
+
+
+@dataclass(frozen=True)
+class Session:
+    """One session and its turns, in the order they were said."""
+
+    name: str
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Sessions in the order they took place. `name` is the id its source gives it."""
+
+    name: str
+    sessions: tuple[Session, ...]
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """All turns of all sessions, in order."""
+        return tuple(turn for session in self.sessions for turn in session.turns)
+
+    def select(self, spec: str) -> "Conversation":
+        """Only the sessions that a range such as `1-3`, `2`, `4-` or `1,3-5` names.
+
+        Numbers are session names where all sessions are numbered, else places in the file from 1.
+
+        Raises:
+            BadInput: not a range, or a range that holds no session.
+        """
+        numbers = _numbers(self.sessions)
+        wanted = [_bounds(part, numbers) for part in spec.split(",")]
+        for part, (low, high) in zip(spec.split(","), wanted, strict=True):
+            if not any(low <= number <= high for number in numbers):
+                raise BadInput(
+                    f"session range {part.strip()!r} holds no session: {self.name!r} has {_span(numbers)}"
+                )
+        chosen = [
+            session
+            for session, number in zip(self.sessions, numbers, strict=True)
+            if any(low <= number <= high for low, high in wanted)
+        ]
+        return replace(self, sessions=tuple(chosen))
+
+
+def _numbers(sessions: Sequence[Session]) -> list[int]:
+    names = [session.name for session in sessions]
+    if all(re.fullmatch(r"[0-9]{1,9}", name) for name in names):
+        return [int(name) for name in names]
+    return list(range(1, len(names) + 1))
+
+
+def _bounds(part: str, numbers: Sequence[int]) -> tuple[int, int]:
+    match = re.fullmatch(r"([0-9]{1,9})(?:\s*(-)\s*([0-9]{1,9})?)?", part.strip())
+    if not match:
+        raise BadInput(f"session range {part.strip()!r} is not of the form 2, 1-3, 4- or 1,3-5")
+    low = int(match[1])
+    high = int(match[3]) if match[3] else (max(numbers, default=low) if match[2] else low)
+    if high < low and match[3]:
+        raise BadInput(f"session range {part.strip()!r} runs backwards: write {high}-{low}")
+    return low, high
+
+
+def _span(numbers: Sequence[int]) -> str:
+    return f"sessions {min(numbers)} to {max(numbers)}" if numbers else "no sessions"
+
+
+_EPOCH_MILLISECONDS = 1e11
+"""Numbers from here on are milliseconds: as seconds they would lie after the year 5138."""
+
+
+def read_time(value: object, zone: tzinfo) -> datetime:
+    """An aware datetime from a datetime, ISO 8601 text, or seconds (or milliseconds) since 1970.
+
+    Args:
+        value: What the source gave.
+        zone: Zone of times that name none.
+
+    Raises:
+        ValueError: not a time; the words say what was found and what is expected.
+    """
+    time = _parse(value)
+    # A day of room on both sides: later conversions between zones must not overflow.
+    if not 1 < time.year < 9999:  # noqa: PLR2004 - the range of datetime itself
+        raise ValueError(f"{value!r} lies outside the years 2 to 9998")
+    return time if time.tzinfo is not None and time.utcoffset() is not None else time.replace(tzinfo=zone)
+
+
+def _parse(value: object) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, str):
+        try:
+            return datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise ValueError(f"{value!r} is not ISO 8601 such as 2024-05-08T13:56:00+00:00") from None
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        seconds = value / 1000 if abs(value) >= _EPOCH_MILLISECONDS else value
+        try:
+            return datetime.fromtimestamp(seconds, UTC)
+        except (ValueError, OverflowError, OSError):
+            raise ValueError(f"{value!r} is no number of seconds since 1970") from None
+    raise ValueError(
+        f"{type(value).__name__} is not a time: give ISO 8601 text, a datetime or seconds since 1970"
+    )

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from memcycle.core.entry import Entry
-from memcycle.core.language.readings import end_of
+from memcycle.core.language.date_forms import end_of
 
 
 def is_older(entry: Entry, than: Entry) -> bool:

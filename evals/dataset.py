@@ -7,8 +7,8 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Protocol
 
-from memcycle.core.conversation import Conversation
 from memcycle.core.errors import BadInput
+from memcycle.core.turn import Conversation
 
 
 @dataclass(frozen=True)

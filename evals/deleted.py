@@ -20,7 +20,8 @@ from memcycle.core.language.tokens import content_stems
 from memcycle.core.probe import Decision, Probe
 from memcycle.core.scope import Scope
 from memcycle.stores.bank import Bank
-from memcycle.stores.ledger import conflicts, entries, entry_writes, events, links
+from memcycle.stores.ledger import conflicts, entries, events, links
+from memcycle.stores.ledger import entries as entry_writes
 
 Fate = Literal[
     "came back",

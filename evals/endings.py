@@ -34,9 +34,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from memcycle.core.conversation import Session
 from memcycle.core.errors import BadInput
-from memcycle.core.turn import turn_id
+from memcycle.core.turn import Session, turn_id
 from memcycle.evals.dataset import Sample, sample_named
 from memcycle.evals.datasets.locomo import TUNING, load_locomo
 from memcycle.evals.rules_model import RulesModel, roles_on

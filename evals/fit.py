@@ -33,11 +33,11 @@ from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta, Weights
 from memcycle.evals.dataset import Sample
 from memcycle.evals.datasets.locomo import TUNING, load_locomo
-from memcycle.evals.plan import NONE, OBSERVATIONS
+from memcycle.evals.records import NONE, OBSERVATIONS
 from memcycle.evals.subjects import base_scope, store
 from memcycle.memory import Memory
-from memcycle.stores.request import Query, SearchRequest
 from memcycle.stores.search.ranker import NAMES
+from memcycle.stores.search.request import Query, SearchRequest
 
 Floats = NDArray[np.float64]
 

@@ -14,8 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from memcycle.core.errors import BadInput
-from memcycle.evals.plan import first_difference, versions
-from memcycle.evals.record import Record, StoredConversation
+from memcycle.evals.records import Record, StoredConversation, first_difference, versions
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -31,7 +31,7 @@ from memcycle.evals import metrics
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.datasets.locomo import ANSWERABLE, TUNING, load_locomo
 from memcycle.stores.bank import Bank
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.search.request import Query, SearchRequest
 
 SINGLE = ("bm25", "window", "dense", "dense_nameless", "context")
 LINEAR, WEIGHTED_SUM, RRF = "linear", "weighted sum", "rrf bm25 + dense"

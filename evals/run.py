@@ -1,24 +1,242 @@
 """Runs a plan: stores its conversations, asks their questions, and gives figures that can be repeated."""
 
 import json
-from collections.abc import Callable, Sequence
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from hashlib import sha256
+from multiprocessing.context import SpawnProcess
+from multiprocessing.queues import Queue
 from pathlib import Path
+from queue import Empty
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memcycle.core.errors import BadInput
-from memcycle.evals.conversation import Event, Finished, Job, Tell
-from memcycle.evals.dataset import Sample, chosen
+from memcycle.core.errors import BadInput, MemcycleError, ModelUnavailable, StoreError
+from memcycle.core.world import World
+from memcycle.evals.ask import AnswerJudge, Asker
+from memcycle.evals.baselines import Baselines
+from memcycle.evals.dataset import Question, Sample, chosen
 from memcycle.evals.datasets import LOADERS
 from memcycle.evals.folder import RunFolder
-from memcycle.evals.plan import OBSERVATIONS, Plan
-from memcycle.evals.record import Record, StoredConversation
-from memcycle.evals.report import recall_plot, report
-from memcycle.evals.summary import summarized
-from memcycle.evals.workers import run_jobs
+from memcycle.evals.records import NONE, OBSERVATIONS, RULES, Plan, Record, StoredConversation
+from memcycle.evals.report import recall_plot, report, summarized
+from memcycle.evals.subjects import base_scope, open_memory, store, stored_conversation
+from memcycle.memory import Memory
+from memcycle.stores.embedder import open_embedder
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+ASKED_AT_ONCE = 8
+"""Questions of a conversation that wait for a model at the same time."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be done of one conversation; plain data, for another process too.
+
+    Attributes:
+        todo: Questions still to ask. stored: whether it is stored whole already.
+        home: Where it is stored. base_url: server of the models.
+    """
+
+    plan: Plan
+    sample: Sample
+    todo: tuple[Question, ...]
+    home: Path
+    stored: bool = False
+    base_url: str | None = None
+
+
+@dataclass(frozen=True)
+class Storing:
+    """So many turns of a conversation are stored."""
+
+    conversation: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """All questions of a conversation are asked, and its home is closed."""
+
+    conversation: str
+
+
+Event = Storing | StoredConversation | Record | Finished
+Tell = Callable[[Event], None]
+
+
+def run_conversation(job: Job, tell: Tell, *, embeddings: "Embeddings | None" = None) -> None:
+    """Stores a conversation and asks its questions; each is told as soon as it is done.
+
+    Raises:
+        Exception: what stops the run.
+    """
+    if not job.stored:
+        _store(job, tell, embeddings)
+    model = job.plan.model if job.plan.answers else RULES
+    with open_memory(
+        job.plan, job.sample, job.home, model, base_url=job.base_url, embeddings=embeddings
+    ) as memory:
+        asker = _asker(job, memory, embeddings)
+        for record in _records(asker, job.todo, at_once=_at_once(job.plan)):
+            tell(record)
+    tell(Finished(job.sample.id))
+
+
+def _store(job: Job, tell: Tell, embeddings: "Embeddings | None") -> None:
+    facts, name = job.plan.facts, job.sample.id
+    reader = RULES if facts in (NONE, OBSERVATIONS) else facts
+    started = perf_counter()
+    with open_memory(
+        job.plan, job.sample, job.home, reader, base_url=job.base_url, embeddings=embeddings
+    ) as memory:
+        done = store(memory, job.sample, facts, lambda ready, total: tell(Storing(name, ready, total)))
+        took = perf_counter() - started
+        tell(stored_conversation(memory.bank, job.sample, facts, done, took))
+
+
+def _asker(job: Job, memory: Memory, embeddings: "Embeddings | None") -> Asker:
+    plan, scope, bank = job.plan, base_scope(job.sample), memory.bank
+    baselines = None
+    if plan.baselines:
+        embedder = open_embedder(memory.settings, embeddings, World())
+        baselines = Baselines(bank.entries(scope), embedder.embed)
+    return Asker(
+        plan=plan,
+        memory=memory,
+        scope=scope,
+        sessions={turn.id: turn.session for turn in job.sample.conversation.turns},
+        baselines=baselines,
+        judge=AnswerJudge(plan.judge, base_url=job.base_url) if plan.judge and plan.answers else None,
+    )
+
+
+def _at_once(plan: Plan) -> int:
+    """Rules only compete for the processor; a model is waited for."""
+    waits = plan.answers and (plan.model != RULES or plan.judge not in (None, RULES))
+    return ASKED_AT_ONCE if waits else 1
+
+
+def _records(asker: Asker, questions: Iterable[Question], *, at_once: int) -> Iterator[Record]:
+    if at_once == 1:
+        yield from map(asker.ask, questions)
+        return
+    with ThreadPoolExecutor(at_once, thread_name_prefix="asking") as pool:
+        yield from pool.map(asker.ask, questions)
+
+
+LOOK_SECONDS = 0.5
+"""How often it is looked whether a silent worker is still there."""
+
+_GO_HOME = None
+_KINDS: tuple[type[MemcycleError], ...] = (BadInput, ModelUnavailable, StoreError, MemcycleError)
+Told = Event | tuple[type[MemcycleError], str]
+"""What a worker tells: an event, or the error that stops the run."""
+
+
+def run_jobs(jobs: Sequence[Job], workers: int, tell: Tell) -> None:
+    """Runs jobs, several at the same time; what they tell arrives here, in this process and thread.
+
+    Raises:
+        MemcycleError: what stops the run, said by the first worker that met it; the others are ended.
+    """
+    if workers <= 1 or len(jobs) <= 1:
+        for job in jobs:
+            run_conversation(job, tell)
+        return
+    context = multiprocessing.get_context("spawn")
+    tasks: Queue[Job | None] = context.Queue()
+    told: Queue[Told] = context.Queue()
+    count = min(workers, len(jobs))
+    # The longest first: whoever comes last with a long one would be waited for.
+    for job in sorted(jobs, key=lambda job: -len(job.sample.conversation.turns)):
+        tasks.put(job)
+    for _ in range(count):
+        tasks.put(_GO_HOME)
+    processes = [
+        context.Process(target=_serve, args=(tasks, told), daemon=True, name=f"eval-{n}")
+        for n in range(1, count + 1)
+    ]
+    with running(processes):
+        left = len(jobs)
+        while left:
+            said = _next(told, processes)
+            if isinstance(said, tuple):
+                kind, words = said
+                raise kind(words)
+            tell(said)
+            left -= isinstance(said, Finished)
+
+
+@contextmanager
+def running(processes: Sequence[SpawnProcess]) -> Iterator[None]:
+    """Started for the length of a `with` block, and ended after it."""
+    for process in processes:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+
+
+def _next(told: "Queue[Told]", processes: Sequence[SpawnProcess]) -> Told:
+    while True:
+        try:
+            return told.get(timeout=LOOK_SECONDS)
+        except Empty:
+            died = [process for process in processes if process.exitcode not in (None, 0)]
+            if died:
+                raise StoreError(
+                    f"worker {died[0].name} died (exit code {died[0].exitcode}); run again with --resume, "
+                    "and with --workers 1 where memory is short"
+                ) from None
+
+
+def _serve(tasks: "Queue[Job | None]", told: "Queue[Told]") -> None:
+    """A worker's life: jobs until there is none."""
+    # Ctrl-C reaches the whole group; the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=die_with_parent, daemon=True).start()
+    while (job := tasks.get()) is not _GO_HOME:
+        try:
+            run_conversation(job, told.put)
+        except Exception as error:  # noqa: BLE001 - it stops the run, in the parent
+            told.put(portable(error))
+            return
+
+
+def die_with_parent() -> None:
+    """A killed parent leaves nobody to listen, and a home that its next run needs."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def portable(error: Exception) -> tuple[type[MemcycleError], str]:
+    """An error as its kind and its words: those of providers cannot be sent to another process."""
+    from memcycle.agents.models import explain_model_error
+
+    explained = explain_model_error(error)
+    if explained is not None:
+        return ModelUnavailable, str(explained)
+    if isinstance(error, MemcycleError):
+        return next(kind for kind in _KINDS if isinstance(error, kind)), str(error)
+    return MemcycleError, f"{type(error).__name__}: {error}"
+
 
 RunJobs = Callable[[Sequence[Job], int, Tell], None]
 

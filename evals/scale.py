@@ -30,7 +30,7 @@ from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
 from memcycle.evals.synthetic import START, Author
 from memcycle.stores.bank import Bank
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.search.request import Query, SearchRequest
 
 LARGEST_SHARE, LARGEST = 0.05, 5_000
 """Of all entries, and at most."""

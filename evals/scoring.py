@@ -3,9 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from memcycle.core.entry import Entry
+from memcycle.core.language.token_count import token_counter
+from memcycle.core.theta import Theta
 from memcycle.evals.metrics import all_found, counted, recall, session_any, within_tokens
-from memcycle.evals.plan import LENIENT_KS, Plan
-from memcycle.evals.record import Scores
+from memcycle.evals.records import LENIENT_KS, Plan, Scores
+from memcycle.graph.evidence import Limits, Piece, assemble
+from memcycle.stores.search.request import Hit
 
 MANY = 200
 """Entries at most under a budget of tokens alone: more than fit into any."""
@@ -83,3 +86,15 @@ def crashed(gold: Sequence[str], plan: Plan) -> Scores:
         session_any=dict.fromkeys(map(str, LENIENT_KS), 0.0),
         shown=0.0,
     )
+
+
+def tokens_of(entry: Entry) -> int:
+    """Tokens of an entry's text, which is what a budget counts."""
+    return token_counter().count(entry.text)
+
+
+def assembled(hits: Sequence[Hit], theta: Theta, *, k: int, token_budget: int) -> list[Entry]:
+    """What memcycle shows of what it found, best first, within k entries and a budget of tokens."""
+    pieces = [Piece(hit.entry, hit.score) for hit in hits]
+    limits = Limits(k=k, token_budget=token_budget, turns_first=theta.turns_first)
+    return [piece.entry for piece in assemble(pieces, limits, token_counter().count)]

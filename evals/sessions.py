@@ -34,12 +34,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from memcycle.core.conversation import Conversation, Session
 from memcycle.core.errors import MemcycleError
 from memcycle.core.probe import SessionReport
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.theta import Switches
+from memcycle.core.turn import Conversation, Session
 from memcycle.evals.cited import evaluate, summary
 from memcycle.evals.dataset import Sample, sample_named
 from memcycle.evals.datasets.locomo import load_locomo

@@ -32,9 +32,9 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.table import Table
 
-from memcycle.core.conversation import Session
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta
+from memcycle.core.turn import Session
 from memcycle.evals import llama_server
 from memcycle.evals.dataset import sample_named
 from memcycle.evals.datasets.locomo import load_locomo

@@ -18,13 +18,12 @@ from langchain_openai import ChatOpenAI
 
 from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.runner import ModelRole
-from memcycle.core.conversation import Session
 from memcycle.core.entry import same_text
 from memcycle.core.errors import RoleFailed
+from memcycle.core.probe import Usage, add_usage
 from memcycle.core.settings import Verification
 from memcycle.core.theta import Theta
-from memcycle.core.turn import Turn
-from memcycle.core.usage import Usage, add_usage
+from memcycle.core.turn import Session, Turn
 from memcycle.memory import Memory
 from memcycle.prompts import PromptSet
 from memcycle.results import Refused

@@ -32,8 +32,8 @@ from rich.table import Table
 
 from memcycle.agents.roles import Roles
 from memcycle.core.errors import BadInput
+from memcycle.core.probe import Usage, add_usage
 from memcycle.core.settings import Verification
-from memcycle.core.usage import Usage, add_usage
 from memcycle.evals.dataset import Sample, sample_named
 from memcycle.evals.datasets.locomo import load_locomo
 from memcycle.evals.rules_model import RulesModel, roles_on

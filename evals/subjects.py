@@ -10,18 +10,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from memcycle.core.clock import World
 from memcycle.core.edit import Edit
 from memcycle.core.entry import new_entry
+from memcycle.core.probe import Usage
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.core.usage import Usage
+from memcycle.core.world import World
 from memcycle.evals.dataset import GivenFact, Sample
-from memcycle.evals.plan import NONE, OBSERVATIONS, Plan
-from memcycle.evals.record import StoredConversation
+from memcycle.evals.records import NONE, OBSERVATIONS, Plan, StoredConversation
 from memcycle.ingest import ingest
-from memcycle.memory import Memory
-from memcycle.opening import roles_of
+from memcycle.memory import Memory, roles_of
 from memcycle.stores.bank import Bank
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from memcycle.evals.folder import Lines, RunFolder
-from memcycle.evolution.records import QuestionRecord, StoredHome
+from memcycle.evolution.task import QuestionRecord, StoredHome
 
 
 class EvolveFolder(RunFolder):

@@ -11,16 +11,23 @@ from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
 from memcycle.evals.dataset import Sample
 from memcycle.evals.datasets import LOADERS
-from memcycle.evals.plan import RULES
+from memcycle.evals.records import RULES
 from memcycle.evals.run import file_hash
 from memcycle.evolution.folder import EvolveFolder
 from memcycle.evolution.lab import Lab
-from memcycle.evolution.objective import answers_needed, read_mix
-from memcycle.evolution.space import capped
-from memcycle.evolution.splits import SPLITS, Split, split_up
-from memcycle.evolution.starts import start_theta
+from memcycle.evolution.space import capped, start_theta
 from memcycle.evolution.states import EvolveState
-from memcycle.evolution.task import EPSILON, R_MAX, TAU, Task
+from memcycle.evolution.task import (
+    EPSILON,
+    R_MAX,
+    SPLITS,
+    TAU,
+    Split,
+    Task,
+    answers_needed,
+    read_mix,
+    split_up,
+)
 
 
 class Request(BaseModel):

@@ -8,13 +8,11 @@ from langgraph.types import StateSnapshot
 from memcycle.agents.roles import Roles
 from memcycle.checkpoints import checkpointer
 from memcycle.core.theta import Theta
-from memcycle.evolution.ablation import ablated
 from memcycle.evolution.evolve import build_evolve
 from memcycle.evolution.lab import Lab
-from memcycle.evolution.report import report, trajectory
+from memcycle.evolution.report import ablated, evaluated, held_out, paired, random_search, report, trajectory
 from memcycle.evolution.space import capped, fingerprint
-from memcycle.evolution.splits import Split
-from memcycle.evolution.summary import evaluated, held_out, paired, random_search
+from memcycle.evolution.task import Split
 
 THREAD = "evolve"
 _STEPS_A_ROUND = 8

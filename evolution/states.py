@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
-from memcycle.core.usage import Usage, count_usage
+from memcycle.core.probe import Usage, count_usage
 
 Action = Literal["apply", "revert", "explore", "stop"]
 

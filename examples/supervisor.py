@@ -21,7 +21,7 @@ from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
 from memcycle import Memory, Settings
-from memcycle.graph.embed import embed
+from memcycle.graph.memory import embed
 from memcycle.graph.node import nested
 from memcycle.integrations import MemoryMiddleware
 

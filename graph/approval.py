@@ -13,7 +13,7 @@ from langgraph.types import interrupt
 from memcycle.core.edit import Edit
 from memcycle.core.scope import Scope
 from memcycle.graph.environment import Env
-from memcycle.graph.telling import APPROVAL
+from memcycle.graph.events import APPROVAL
 
 HOW = (
     'Resume with "approve" or "reject" for all, or with a list of '

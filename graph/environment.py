@@ -12,7 +12,8 @@ from memcycle.agents.runner import PROMPTS, ModelRole
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.core.theta import Category, Theta
+from memcycle.core.theta import Theta
+from memcycle.core.theta_space import Category
 from memcycle.graph.context import ScopeOf, run_context, run_scope
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import AtomicFacts, Made, Organisation

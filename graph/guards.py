@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from memcycle.agents.rules.grounding import NEGATION
-from memcycle.core.language.dates import Reading, read_dates
+from memcycle.core.language.date_forms import Reading
+from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import split_sentences
-from memcycle.core.language.tokens import content_stems, distinct_stems, stems
-from memcycle.core.per_text import per_text
+from memcycle.core.language.tokens import content_stems, distinct_stems, per_text, stems
 from memcycle.core.turn import Turn
 
 _FORGET = re.compile(
@@ -108,3 +108,42 @@ def relative_reading(text: str, said: datetime) -> Reading | None:
     """The one time in a text that depends on the day it was said ("yesterday"), None without or with more."""
     now, later = read_dates(text, said), read_dates(text, said + _FAR)
     return now[0] if len(now) == 1 and len(later) == 1 and now[0].start != later[0].start else None
+
+
+LEAST_KEYWORDS = 4
+"""Keywords below which a turn says too little to be missed ("Sounds great!")."""
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_TAG = re.compile(r"\[image: [^\]]*\]")
+
+
+def uncovered(turns: Sequence[Turn], facts: Iterable[str], share: float) -> list[Turn]:
+    """The turns of whose keywords the facts hold less than a share (EvolveMem 3.1, coverage).
+
+    Only what a person said can become a fact, and only a turn that says something can be missed. Names of
+    speakers are no keywords: facts hold them instead of pronouns.
+
+    Args:
+        facts: Texts of all facts of the chunk.
+        share: 0 to 1; at 0 nothing is uncovered.
+    """
+    held = {stem for text in facts for stem in content_stems(text)}
+    names = {stem for turn in turns for stem in content_stems(turn.speaker)}
+    return [
+        turn
+        for turn in turns
+        if turn.is_evidence
+        and len(words := keywords(turn) - names) >= LEAST_KEYWORDS
+        and len(words & held) < share * len(words)
+    ]
+
+
+def keywords(turn: Turn) -> set[str]:
+    """Stems of the words of a turn that carry content."""
+    return set(content_stems(_TAG.sub(" ", turn.text)))
+
+
+def missing_words(turn: Turn, facts: Iterable[str]) -> list[str]:
+    """Words of a turn that carry content and stand in no fact, as said, in order."""
+    held = {stem for text in facts for stem in content_stems(text)}
+    words = _WORD.findall(_TAG.sub(" ", turn.text))
+    return list(dict.fromkeys(word for word in words if set(content_stems(word)) - held))

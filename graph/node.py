@@ -10,22 +10,49 @@ import inspect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import LLMResult
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config, patch_config
+from langchain_core.runnables.config import ensure_config, patch_config, set_config_context
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphInterrupt
 
 from memcycle.agents.runner import PROMPTS
 from memcycle.core.errors import RoleFailed
 from memcycle.core.in_turn import in_turn
-from memcycle.core.usage import RoleUsage, Usage
-from memcycle.graph.events import GraphName
-from memcycle.graph.inline import inline
-from memcycle.graph.telling import INTERRUPT, Route, event_of
+from memcycle.core.probe import RoleUsage, Usage
+from memcycle.graph.events import INTERRUPT, GraphName, Route, event_of
+
+StateT = TypeVar("StateT")
+
+
+def inline(function: Callable[[StateT], Any]) -> Runnable[StateT, Any]:
+    """A function as a runnable, sync and async, that stays on the event loop.
+
+    A plain function is handed to a thread when a graph runs async, which costs more than a route does, and
+    waits behind all other threads of a busy process.
+
+    Args:
+        function: Pure, from the state (and the run's context): a route, or a mapping of states.
+    """
+    return _Inline(function)
+
+
+class _Inline(Runnable[StateT, Any]):
+    def __init__(self, function: Callable[[StateT], Any]) -> None:
+        self.name = getattr(getattr(function, "func", function), "__name__", None)
+        self._function = function
+
+    def invoke(self, input: StateT, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
+        """What the function gives."""
+        with set_config_context(ensure_config(config)) as context:
+            return context.run(self._function, input)
+
+    async def ainvoke(self, input: StateT, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
+        """As `invoke`."""
+        return self.invoke(input, config)
 
 
 @dataclass(frozen=True)

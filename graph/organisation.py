@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from memcycle.agents.constructor import FactDraft
 from memcycle.core.edit import Edit
 from memcycle.core.entry import Entry, new_entry
-from memcycle.core.language.labels import NAMES, borne_out
+from memcycle.core.language.names import NAMES, borne_out
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 

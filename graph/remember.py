@@ -1,24 +1,49 @@
 """remember: a chunk of turns becomes raw entries, facts and episodes (AMA 3.1-3.4, MemMA construction)."""
 
-from collections.abc import Callable, Hashable
+import itertools
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import get_runtime
 
+from memcycle.agents.constructor import ConstructorInput, FactDraft
 from memcycle.agents.episodes import TriggerOutput
 from memcycle.agents.judge import JudgeInput
+from memcycle.agents.meta_thinker import GuideInput, GuideOutput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import Roles
-from memcycle.core.edit import Edit
+from memcycle.core.edit import Applied, Edit
+from memcycle.core.entry import Entry
 from memcycle.core.errors import RoleFailed
+from memcycle.core.messages import read_messages
+from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
+from memcycle.core.theta import Extraction
+from memcycle.core.turn import Turn, turn_id
 from memcycle.graph.approval import approved
-from memcycle.graph.construct import Construction, added, changed, read_of, refusals
-from memcycle.graph.context import Context, ScopeOf
+from memcycle.graph.conflicts import propose
+from memcycle.graph.context import Context, ScopeOf, run_context
 from memcycle.graph.environment import Env, make_env
-from memcycle.graph.evidence import (
+from memcycle.graph.episodes import cut, has_cue, trigger_input, writer_calls, written
+from memcycle.graph.events import Route
+from memcycle.graph.extraction import ONCE, new_facts, read, read_again
+from memcycle.graph.facts import Outcome, decide, fact_judge_call, ground, with_nearest
+from memcycle.graph.guards import missing_words, uncovered
+from memcycle.graph.node import Step, inline, node
+from memcycle.graph.organisation import Organisation
+from memcycle.graph.routes import (
+    after_construct,
+    after_search,
+    after_stage,
+    after_trigger,
+    judge_action,
+    judge_reason,
+)
+from memcycle.graph.search import (
     PASS_UNJUDGED,
     as_is,
     find,
@@ -29,24 +54,305 @@ from memcycle.graph.evidence import (
     turn_views,
     unite,
 )
-from memcycle.graph.inline import inline
-from memcycle.graph.node import Step, node
-from memcycle.graph.organisation import Organisation
-from memcycle.graph.refresh import propose
-from memcycle.graph.routes import (
-    after_construct,
-    after_search,
-    after_stage,
-    after_trigger,
-    judge_action,
-    judge_reason,
-)
-from memcycle.graph.segments import cut, has_cue, trigger_input, writer_calls, written
-from memcycle.graph.states import ConflictRef, RememberInput, RememberOutput, RememberState
-from memcycle.graph.telling import Route
+from memcycle.graph.states import ConflictRef, RememberInput, RememberOutput, RememberState, Result
 
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
+
+
+class Extracting:
+    """The reading nodes, over one environment."""
+
+    def __init__(self, env: Env) -> None:
+        self.env = env
+
+    def chunk(self, state: RememberState, scope: Scope) -> list[Turn]:
+        """The turns of this run."""
+        return self.env.bank().turns(scope, state["chunk"])
+
+    def window(self, scope: Scope, chunk: Sequence[Turn]) -> list[Turn]:
+        """The short-term window W_t: the turns just before the chunk."""
+        theta = self.env.theta
+        size = max(theta.window, theta.extraction.overlap) if run_context().bulk else theta.window
+        size = size if chunk else 0
+        return self.env.bank().session_turns(scope, last=size, before=chunk[0].position) if size else []
+
+    def shown(self, state: RememberState, scope: Scope) -> list[Entry]:
+        """The memories roles are shown, by number: the candidates that are still current."""
+        ids = [candidate["id"] for candidate in state.get("candidates") or []]
+        own = set(state["chunk"])
+        found = self.env.bank().get(scope, ids[: self.env.theta.k])
+        return [
+            entry
+            for entry in found
+            if entry.status in ("active", "staged")
+            and not (entry.granularity == "raw" and own & set(entry.turns))
+        ]
+
+    def guide(self, state: RememberState, config: RunnableConfig) -> Step:
+        """The Meta-Thinker says what to keep, what is known, what conflicts (MemMA construction)."""
+        scope = self.env.scope(config)
+        value = GuideInput(
+            turns=turn_views(self.chunk(state, scope)),
+            memories=memory_views(self.shown(state, scope)),
+            now=self.env.now(),
+        )
+        try:
+            output: GuideOutput = yield self.env.call("guide", value)
+        except RoleFailed as failed:
+            return {"guidance": {}, "warnings": [*state["warnings"], str(failed)]}
+        return {"guidance": output.model_dump()}
+
+    def construct(self, state: RememberState, config: RunnableConfig) -> Step:
+        """The Constructor reads the chunk; turns that cannot be read wait for the next run.
+
+        In bulk import it is guarded, and the turns of which facts hold too little are named.
+        """
+        scope, guards = self.env.scope(config), self._guards()
+        chunk, value = self.chunk(state, scope), self._reading(state, scope)
+        done = yield from read(self.env, value, guards)
+        texts = [*(fact.text for fact in done.facts), *(memory.text for memory in value.memories)]
+        unread = {chunk[n - 1].id for n in done.unread}
+        missed = uncovered(chunk, texts, guards.coverage)
+        return {
+            "drafts": [fact.model_dump(mode="json") for fact in done.facts],
+            "warnings": [*state["warnings"], *done.warnings],
+            "result": {
+                **state["result"],
+                "unextracted": [turn.id for turn in chunk if turn.id in unread],
+                "uncovered": [turn.id for turn in missed if turn.id not in unread],
+            },
+        }
+
+    def reextract(self, state: RememberState, config: RunnableConfig) -> Step:
+        """Turns of which facts hold too little are read once more, by themselves (EvolveMem 3.1)."""
+        scope, guards, result = self.env.scope(config), self._guards(), state["result"]
+        chunk, value = self.chunk(state, scope), self._reading(state, scope)
+        known = [FactDraft.model_validate(draft) for draft in state["drafts"]]
+        texts = [*(fact.text for fact in known), *(memory.text for memory in value.memories)]
+        aimed = {n: turn for n, turn in enumerate(chunk, 1) if turn.id in set(result["uncovered"])}
+        missing = {n: missing_words(turn, texts) for n, turn in aimed.items()}
+        done = yield from read_again(self.env, value, missing, guards)
+        new = new_facts(done.facts, known, set(aimed))
+        missed = uncovered(chunk, [*texts, *(fact.text for fact in new)], guards.coverage)
+        left = {turn.id for turn in missed} & set(result["uncovered"])
+        return {
+            "drafts": [*state["drafts"], *(fact.model_dump(mode="json") for fact in new)],
+            "warnings": [*state["warnings"], *done.warnings],
+            "result": {
+                **result,
+                "reextracted": result["uncovered"],
+                "uncovered": [name for name in result["uncovered"] if name in left],
+            },
+        }
+
+    def _guards(self) -> Extraction:
+        return self.env.theta.extraction if run_context().bulk else ONCE
+
+    def _reading(self, state: RememberState, scope: Scope) -> ConstructorInput:
+        chunk, guidance = self.chunk(state, scope), state.get("guidance")
+        return ConstructorInput(
+            turns=turn_views(chunk),
+            window=turn_views(self.window(scope, chunk), first=len(chunk) + 1),
+            memories=memory_views(self.shown(state, scope)),
+            guidance=GuideOutput.model_validate(guidance) if guidance else None,
+            now=self.env.now(),
+        )
+
+
+ABANDONED = timedelta(minutes=10)
+"""After this, a turn that is staged and not read is one a run died on; the end of a session reads all."""
+
+PUT_BACK = timedelta(days=1)
+"""A clock that was put back by less was set right by the network or the hour of the year; by more, it was so
+wrong before that the new time is believed."""
+
+
+class Construction(Extracting):
+    """The writing nodes, over one environment."""
+
+    def stage(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:
+        """Writes the raw turns, before any model is asked; starts a run's counts anew.
+
+        The chunk is what is new, and what an earlier run left waiting before it.
+        """
+        scope, bank = self.env.scope(config), self.env.bank()
+        stored = bank.stage_turns(scope, self._turns(state, scope))
+        seq = bank.session_seq(scope)  # before anything is read that a role is shown
+        waiting = bank.unprocessed(scope)
+        states = bank.turn_states(scope, [turn.id for turn in waiting])
+        chunk = waiting
+        if stored:
+            given, first = {turn.id for turn in stored}, min(turn.position for turn in stored)
+            earlier = [turn for turn in waiting if turn.position < first and turn.id not in given]
+            own = given | self._left_behind(scope, earlier, states)
+            chunk = [turn for turn in waiting if turn.id in own]
+        return {
+            "messages": [],
+            "turns": [],
+            "seq": seq,
+            "chunk": [turn.id for turn in chunk],
+            "extracted": bool(chunk) and all(states[turn.id] == "extracted" for turn in chunk),
+            "candidates": [],
+            "round": 0,
+            "edits": [],
+            "drafts": [],
+            "supersede": [],
+            "episodes": [],
+            "close_at": None,
+            "guidance": {},
+            "warnings": [],
+            "usage": None,
+            "result": Result(
+                turns=[turn.id for turn in chunk],
+                facts=[],
+                episodes=[],
+                refreshed=[],
+                unextracted=[],
+                reextracted=[],
+                uncovered=[],
+                rejected=[],
+                warnings=[],
+            ),
+        }
+
+    def _left_behind(self, scope: Scope, turns: Sequence[Turn], states: Mapping[str, str]) -> set[str]:
+        """Turns an earlier run could not read, or died on: not those that another run has in hand now."""
+        failed = {turn.id for turn in turns if states[turn.id] == "unextracted"}
+        raws = self.env.bank().raw_entries(scope, [turn.id for turn in turns if turn.id not in failed])
+        dead = self.env.bank().world.now() - ABANDONED
+        return failed | {raw.turns[0] for raw in raws if raw.recorded_at and raw.recorded_at <= dead}
+
+    def _turns(self, state: RememberState, scope: Scope) -> list[Turn]:
+        """The turns given, then the messages given.
+
+        A message with an id is one message however often it comes. One without is new each time, under an
+        id made from this task, which a resumed run has again.
+        """
+        settings, bank, messages = self.env.settings, self.env.bank(), state.get("messages") or []
+        turns = [Turn.model_validate(turn) for turn in state.get("turns") or []]
+        if not messages:
+            return turns
+        info = get_runtime().execution_info
+        read = read_messages(
+            messages,
+            session=scope.session or "",
+            now=self._spoken_at(scope),
+            zone=settings.zone,
+            user_name=settings.user_name,
+            assistant_name=settings.assistant_name,
+        )
+        task = info.task_id if info is not None else ""
+        named = [
+            turn if turn.message_id else turn.model_copy(update={"message_id": f"{task}:{n}"})
+            for n, turn in enumerate(read)
+        ]
+        known = {turn.message_id for turn in bank.session_turns(scope, last=len(named))}
+        return [*turns, *in_a_row(named, known, bank.next_position(scope))]
+
+    def _spoken_at(self, scope: Scope) -> datetime:
+        """The time of messages that carry none: not before the last turn, where the clock was put back since.
+
+        What was said later would else count as older, and lose to what it replaces.
+        """
+        now = self.env.now()
+        last = self.env.bank().session_turns(scope, last=1)
+        if last and run_context().now is None and now < last[0].time < now + PUT_BACK:
+            return last[0].time
+        return now
+
+    def check(self, state: RememberState, config: RunnableConfig) -> Step:
+        """Each new fact against its turn and its nearest stored facts; the organisation makes edits."""
+        env, scope = self.env, self.env.scope(config)
+        chunk = self.chunk(state, scope)
+        numbered = dict(enumerate([*chunk, *self.window(scope, chunk)], 1))
+        outcome = Outcome(warnings=list(state["warnings"]))
+        drafts = [FactDraft.model_validate(draft) for draft in state["drafts"]]
+        grounded = with_nearest(env, scope, ground(drafts, numbered, chunk, outcome), outcome)
+        call, verdicts = fact_judge_call(env, grounded, state["supersede"]), None
+        if call is not None:
+            try:
+                verdicts = yield call
+            except RoleFailed as failed:
+                outcome.warnings.append(f"facts stored unjudged: {failed}")
+        waiting = [
+            (ref["turn"], entry)
+            for ref in state["supersede"]
+            if ref["turn"]
+            for entry in env.bank().get(scope, [ref["memory"]])
+        ]
+        shown = self.shown(state, scope)
+        decide(env, grounded, verdicts, shown=shown, waiting=waiting, outcome=outcome)
+        edits = yield from env.organisation.organise(outcome.facts, env.made("constructor", scope))
+        result = state["result"]
+        rejected = [rejected.model_dump(include={"text", "why"}) for rejected in outcome.rejected]
+        return {
+            "drafts": [],
+            "edits": [edit.model_dump(mode="json") for edit in [*outcome.deletions, *edits]],
+            "warnings": outcome.warnings,
+            "result": {
+                **result,
+                "rejected": [*result["rejected"], *rejected],
+                "unextracted": state["chunk"] if outcome.unread else result["unextracted"],
+            },
+        }
+
+    def apply(self, state: RememberState, config: RunnableConfig) -> dict[str, Any]:
+        """Writes the edits and marks the turns that were read, in one transaction; the others wait."""
+        scope, result, bank = self.env.scope(config), state["result"], self.env.bank()
+        edits = [Edit.model_validate(edit) for edit in state["edits"]]
+        waiting, seq = result["unextracted"], state["seq"]
+        applied = bank.apply(scope, edits, turns=read_of(state), state="extracted", seq=seq)
+        if waiting:
+            bank.apply(scope, [], turns=waiting, state="unextracted", seq=seq)
+        return {
+            "edits": [],
+            "result": {
+                **result,
+                "facts": [*added(applied, edits), *applied.updated],
+                "refreshed": [*result["refreshed"], *changed(applied)],
+                "rejected": [*result["rejected"], *refusals(applied)],
+            },
+        }
+
+
+def read_of(state: RememberState) -> list[str]:
+    """Ids of the turns of the chunk that were read."""
+    waiting = set(state["result"]["unextracted"])
+    return [name for name in state["chunk"] if name not in waiting]
+
+
+def in_a_row(turns: Sequence[Turn], known: Collection[str | None], place: int) -> list[Turn]:
+    """The turns with those of unknown messages placed one after another from `place` on.
+
+    A thread hands over its whole history each time: what is known of it must not push the new turns along.
+    """
+    places = itertools.count(place)
+    return [turn if turn.message_id in known else _at(turn, next(places)) for turn in turns]
+
+
+def _at(turn: Turn, place: int) -> Turn:
+    return turn.model_copy(update={"position": place, "id": turn_id(turn.session, place)})
+
+
+def added(applied: Applied, edits: Sequence[Edit]) -> list[str]:
+    """Ids of the entries that the edits added.
+
+    When a node runs again after its write was kept but its checkpoint was not, the bank finds each entry
+    there already, under its own id, and merges it with itself.
+    """
+    own = {edit.entry.id for edit in edits if edit.op == "ADD" and edit.entry is not None}
+    return [*applied.added, *(name for name in applied.merged if name in own)]
+
+
+def changed(applied: Applied) -> list[str]:
+    """Ids of stored entries that an apply superseded or deleted."""
+    return [*applied.superseded, *applied.deleted]
+
+
+def refusals(applied: Applied) -> list[dict[str, str]]:
+    """What the bank refused, in words."""
+    return [{"text": rejected.text, "why": rejected.why} for rejected in applied.rejected]
 
 
 class _Remember(Construction):

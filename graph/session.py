@@ -7,7 +7,7 @@ and asked again; what did not help is rolled back. Last, memory is kept in order
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
@@ -19,14 +19,12 @@ from memcycle.core.errors import BadInput
 from memcycle.core.probe import Probe, SessionReport
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.graph.construct import added, refusals
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
-from memcycle.graph.inline import inline
-from memcycle.graph.maintenance import maintain
-from memcycle.graph.node import Step, nested, node
-from memcycle.graph.remember import remember_graph
-from memcycle.graph.repair import Repairing
+from memcycle.graph.episodes import writer_calls, written
+from memcycle.graph.examination import Repairing
+from memcycle.graph.node import Step, inline, nested, node
+from memcycle.graph.remember import added, refusals, remember_graph
 from memcycle.graph.routes import (
     after_consolidate,
     after_episode,
@@ -35,12 +33,42 @@ from memcycle.graph.routes import (
     after_probe,
     after_waiting,
 )
-from memcycle.graph.segments import writer_calls, written
 from memcycle.graph.states import ProbeState, SessionInput, SessionOutput, SessionState
 
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
     from memcycle.stores.ledger.sessions import SessionInfo
+
+
+class Maintained(NamedTuple):
+    """What was done, as counts.
+
+    Attributes:
+        merged: Facts united with one that says the same or more. superseded: working summaries that a later
+            one of the same session and topic replaced.
+    """
+
+    merged: int
+    reinforced: int
+    expired: int
+    superseded: int
+
+
+def maintain(env: Env, scope: Scope, turns: Sequence[str]) -> Maintained:
+    """Unites what the facts of these turns repeat, renews summaries, reinforces and expires; once or again.
+
+    Args:
+        scope: With the session that ends: its staged entries take part.
+        turns: Ids of the turns whose facts are new.
+    """
+    done = env.bank().maintain(scope, turns)
+    return Maintained(
+        merged=len(done.united),
+        reinforced=done.reinforced,
+        expired=len(done.expired),
+        superseded=len(done.renewed),
+    )
+
 
 SHORTEST_EPISODE = 2
 """Turns of the shortest episode: a single turn is its own summary."""

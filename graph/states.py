@@ -6,8 +6,8 @@ from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
-from memcycle.core.category import Category
-from memcycle.core.usage import Usage, count_usage
+from memcycle.core.probe import Usage, count_usage
+from memcycle.core.theta_space import Category
 
 Counted = Annotated[Usage, count_usage]
 """What a run used so far: each node adds its own, a run's first node starts anew with None."""

@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from memcycle.core.scope import Scope
     from memcycle.core.settings import Settings
     from memcycle.core.turn import Turn
-    from memcycle.graph.embed import embed
-    from memcycle.graph.memory import build_memory
+    from memcycle.graph.memory import build_memory, embed
     from memcycle.graph.recall import build_recall
     from memcycle.graph.remember import build_remember
     from memcycle.graph.session import build_session
     from memcycle.memory import Memory
     from memcycle.prompts import PromptSet
-    from memcycle.stores.langgraph_store import MemcycleStore
+    from memcycle.stores.items.store import MemcycleStore
 
 __all__ = [
     "MemcycleError",
@@ -41,7 +40,7 @@ __all__ = [
 
 _HOMES = {
     "Memory": "memcycle.memory",
-    "MemcycleStore": "memcycle.stores.langgraph_store",
+    "MemcycleStore": "memcycle.stores.items.store",
     "MemcycleError": "memcycle.core.errors",
     "PromptSet": "memcycle.prompts",
     "Roles": "memcycle.agents.roles",
@@ -53,7 +52,7 @@ _HOMES = {
     "build_remember": "memcycle.graph.remember",
     "build_session": "memcycle.graph.session",
     "checkpointer": "memcycle.checkpoints",
-    "embed": "memcycle.graph.embed",
+    "embed": "memcycle.graph.memory",
 }
 
 

@@ -5,9 +5,9 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Literal
 
-from memcycle.core.conversation import Conversation
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_file, read_jsonl, read_records
+from memcycle.core.turn import Conversation
 from memcycle.evals.datasets.jsonl import read_samples
 from memcycle.evals.datasets.locomo import read_locomo
 

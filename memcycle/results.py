@@ -13,8 +13,7 @@ from pydantic import (
 )
 
 from memcycle.core.entry import Granularity
-from memcycle.core.probe import Probe, SessionReport
-from memcycle.core.usage import Usage
+from memcycle.core.probe import Probe, SessionReport, Usage
 from memcycle.stores.ledger.sessions import SessionInfo, SessionStatus
 
 

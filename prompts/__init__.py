@@ -1,7 +1,6 @@
 """Prompts: one text file a role, and the set that loads, checks, overlays and renders them."""
 
-from memcycle.prompts.placeholders import PLACEHOLDERS, Placeholders
-from memcycle.prompts.prompt_set import PromptSet
+from memcycle.prompts.prompt_set import PLACEHOLDERS, Placeholders, PromptSet
 
 __all__ = ["PLACEHOLDERS", "Placeholders", "PromptSet"]
 

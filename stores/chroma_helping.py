@@ -6,12 +6,12 @@ from io import FileIO
 
 from filelock import FileLock, Timeout
 
-from memcycle.core.clock import World
 from memcycle.core.errors import StoreBusy
-from memcycle.stores.chroma_client import open_client
+from memcycle.core.world import World
+from memcycle.stores.chroma.client import open_client
+from memcycle.stores.chroma.index import ChromaIndex
+from memcycle.stores.chroma.mirror import DRAIN_LOCK, work_off
 from memcycle.stores.chroma_helper import FINISH, Task
-from memcycle.stores.chroma_index import ChromaIndex
-from memcycle.stores.draining import DRAIN_LOCK, work_off
 from memcycle.stores.ledger import meta, outbox
 from memcycle.stores.ledger.connection import BUSY_SECONDS, Ledger
 from memcycle.stores.locks import LOCK_FOLDER

@@ -1,6 +1,6 @@
 """The models behind embedder names: how each is loaded. Nothing is loaded before it is needed.
 
-A model is a function from texts to one vector each; `memcycle.stores.embedders` does the rest.
+A model is a function from texts to one vector each; `memcycle.stores.embedder` does the rest.
 """
 
 import logging

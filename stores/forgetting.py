@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from memcycle.core.entry import Entry
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
-from memcycle.stores import retracting
+from memcycle.stores import edits as retracting
 from memcycle.stores.ledger import (
+    changes,
     conflicts,
     entries,
-    entry_writes,
     events,
     links,
     mentions,
@@ -20,10 +20,32 @@ from memcycle.stores.ledger import (
     tombstones,
     turns,
 )
+from memcycle.stores.ledger import entries as entry_writes
 from memcycle.stores.ledger.entries import StoredEntry
-from memcycle.stores.ledger.erase import erase_scope
 from memcycle.stores.search import lexical
 from memcycle.stores.writer import WINDOW, Writer
+
+
+def erase_scope(conn: sqlite3.Connection, scope: Scope) -> list[int]:
+    """Removes all rows of a base scope.
+
+    Returns:
+        Integer keys of the entries there were, for what is derived from them.
+    """
+    rows = [row["row"] for row in conn.execute("SELECT row FROM entries WHERE scope_key = ?", (scope.key,))]
+    conn.execute("DELETE FROM entries WHERE scope_key = ?", (scope.key,))
+    conn.execute("DELETE FROM turns WHERE scope_key = ?", (scope.key,))
+    conn.execute("DELETE FROM probes WHERE scope_key = ?", (scope.key,))
+    conn.execute("DELETE FROM sessions WHERE scope_key = ?", (scope.key,))
+    conn.execute("DELETE FROM events WHERE scope_key = ?", (scope.key,))
+    conn.execute("DELETE FROM links WHERE scope_key = ?", (scope.key,))
+    conn.execute("DELETE FROM conflicts WHERE scope_key = ?", (scope.key,))
+    mentions.clear(conn, scope)
+    outbox.erase(conn, scope)
+    tombstones.erase(conn, scope)
+    changes.erase(conn, scope)
+    return rows
+
 
 PERSON = "user"
 """Who changes entries by hand, in the log: what a person says is theirs to keep."""

@@ -11,7 +11,7 @@ from memcycle.core.entry import STATUSES, Entry, Granularity, Status, same_text
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.stores.applying import own_id
+from memcycle.stores.edits import own_id
 from memcycle.stores.ledger import entries, events, links, sessions, tombstones, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memcycle.core.clock import World
 from memcycle.core.errors import StoreError
 from memcycle.core.settings import Settings
+from memcycle.core.world import World
 from memcycle.stores.bank import Bank
 
 if TYPE_CHECKING:

@@ -6,13 +6,18 @@ sample that ships, so that nobody's text shapes what another's is compared by).
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from memcycle.stores.ledger import entry_words
+from memcycle.stores.ledger.connection import Ledger
 
 Floats = NDArray[np.float32]
 
@@ -99,3 +104,64 @@ def stacked(words: list[str], vectors: Any) -> Words:
 
 def _units(vectors: Floats) -> Floats:
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9))
+
+
+PAGE = 256
+"""Entries a transaction."""
+
+
+class WordModel(Protocol):
+    """What gives words their vectors; see `memcycle.stores.words.Shrinking`."""
+
+    @property
+    def id(self) -> str:
+        """Recorded with what it read."""
+
+    def words(self, texts: Sequence[str]) -> list[Words]:
+        """The words of each text, with a unit vector each."""
+
+
+class WordIndex:
+    """The words of all entries of a home. Thread-safe.
+
+    An entry's text never changes, and rows are given in ascending order: all up to some row have been read.
+    """
+
+    def __init__(self, ledger: Ledger, model: WordModel) -> None:
+        self._ledger, self._model = ledger, model
+        self._reading = threading.Lock()
+
+    def catch_up(self) -> int:
+        """Reads the entries that were not read yet; returns how many.
+
+        Raises:
+            EmbeddingFailed, or what the provider raises: those before are kept.
+        """
+        read = 0
+        with self._reading:
+            while True:
+                with self._ledger.read() as conn:
+                    page = entry_words.unread(conn, self._model.id, PAGE)
+                if not page:
+                    return read
+                words = self._model.words([one.text for one in page])
+                blobs = {
+                    one.row: Small(found.vectors).blob
+                    for one, found in zip(page, words, strict=True)
+                    if found.words
+                }
+                with self._ledger.write() as conn:
+                    entry_words.put(conn, self._model.id, blobs, page[-1].row)
+                read += len(page)
+
+    def of(self, conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Small]:
+        """The words of entries by row; those not read yet, and those without words, are left out."""
+        return {row: Small.read(blob) for row, blob in entry_words.of(conn, self._model.id, rows).items()}
+
+    def asked(self, texts: Sequence[str]) -> list[Words]:
+        """The words of queries.
+
+        Raises:
+            EmbeddingFailed, or what the provider raises.
+        """
+        return self._model.words(texts)

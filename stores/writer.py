@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from memcycle.core.clock import World
-from memcycle.core.departure import Departure, departed
-from memcycle.core.entry import Entry, Status
+from memcycle.core.entry import Departure, Entry, Status, departed
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger import entries, entry_writes, events, links, outbox, sessions, turns
+from memcycle.core.world import World
+from memcycle.stores.ledger import entries, events, links, outbox, sessions, turns
+from memcycle.stores.ledger import entries as entry_writes
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change

@@ -5,15 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from memcycle.core.clock import World
 from memcycle.core.edit import Applied, Edit
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
+from memcycle.core.world import World
 from memcycle.stores.bank import Bank
-from memcycle.stores.chroma_index import Held
-from memcycle.stores.chroma_record import metadata_of
+from memcycle.stores.chroma.index import Held, metadata_of
 from memcycle.stores.ledger import turns as turn_rows
 from tests.fakes import FakeEmbeddings
 

@@ -1,8 +1,8 @@
 """Items for tests of the LangGraph store."""
 
-from memcycle.core.clock import World
 from memcycle.core.settings import Settings
-from memcycle.stores.langgraph_store import MemcycleStore
+from memcycle.core.world import World
+from memcycle.stores.items.store import MemcycleStore
 from tests.fakes import FakeEmbeddings
 from tests.hand_clock import HandClock
 

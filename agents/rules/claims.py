@@ -5,11 +5,9 @@ from typing import NamedTuple
 
 from memcycle.agents.rules.claim_forms import FORMS, Slot
 from memcycle.agents.rules.verbs import AUXILIARIES, is_adverb, is_past
-from memcycle.core.language.readings import MONTHS, NUMBERS, WEEKDAYS
+from memcycle.core.language.date_forms import MONTHS, NUMBERS, WEEKDAYS
 from memcycle.core.language.sentences import split_sentences
-from memcycle.core.language.tokens import content_stems, stems
-from memcycle.core.language.wordlists import word_set
-from memcycle.core.per_text import per_text
+from memcycle.core.language.tokens import content_stems, per_text, stems, word_set
 
 _NOW = re.compile(
     r"\b(?:now|these days|new|instead|nowadays|anymore|no longer|currently|since)\b", re.IGNORECASE

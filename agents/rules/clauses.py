@@ -10,7 +10,7 @@ from memcycle.agents.rules.phrases import DETERMINERS, PARTICLES, PREPOSITIONS, 
 from memcycle.agents.rules.verb_forms import base_form
 from memcycle.agents.rules.verb_groups import Group, Step, denied
 from memcycle.agents.rules.verbs import AUXILIARIES, BASE, is_adverb, is_finite, is_past
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import word_set
 
 _PLURALS = word_set("people children kids men women feet mice parents family friends")
 _CONDITION = word_set(

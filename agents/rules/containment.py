@@ -15,11 +15,10 @@ from memcycle.agents.rules.grounding import NEGATION
 from memcycle.agents.rules.verbs import is_adverb
 from memcycle.agents.views import MemoryView
 from memcycle.core.entry import Precision, same_text
-from memcycle.core.language.dates import Reading, read_dates
-from memcycle.core.language.irregular import base_stems
+from memcycle.core.language.date_forms import Reading
+from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
-from memcycle.core.language.wordlists import word_set
-from memcycle.core.per_text import per_text
+from memcycle.core.language.tokens import base_stems, per_text, word_set
 
 _TOKEN = re.compile(r"(?P<word>[\w+#]+(?:['’.&/-]+[\w+#]+)*)|(?P<stop>[.,;:!?()–—]+)|(?P<mark>[^\w\s])")
 _SILENT = word_set("a an the also just really very so quite actually")

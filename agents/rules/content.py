@@ -8,12 +8,9 @@ from memcycle.agents.rules.claims import FILLER, NEGATORS
 from memcycle.agents.rules.grounding import NEGATION
 from memcycle.agents.rules.judge import WORDING
 from memcycle.agents.rules.verbs import is_adverb, is_finite
-from memcycle.core.language.irregular import base_stems
+from memcycle.core.language.date_forms import NUMBERS, count_of
 from memcycle.core.language.names import without_possessive
-from memcycle.core.language.readings import NUMBERS, count_of
-from memcycle.core.language.tokens import STOPWORDS, stems, tokenize
-from memcycle.core.language.wordlists import word_set
-from memcycle.core.per_text import per_text
+from memcycle.core.language.tokens import STOPWORDS, base_stems, per_text, stems, tokenize, word_set
 
 _CHUNK = re.compile(r"\S+")
 _OPENS = re.compile(r"(?:^|[.!?…:(\"“”)\]])\s*[\"“(\[]*$")

@@ -7,8 +7,7 @@ down a true memory.
 from collections.abc import Callable
 
 from memcycle.agents.rules.claims import Claim, Parsed, parse
-from memcycle.core.language.tokens import content_stems, stems
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import content_stems, stems, word_set
 
 _DETERMINER = word_set("a an the her his their my its some")
 _HOLDING = word_set("has have owns own drives drive rides ride keeps keep")

@@ -13,8 +13,7 @@ from memcycle.agents.rules.wording import Worded, listener_of, worded
 from memcycle.agents.views import TurnView
 from memcycle.core.language.dates import format_time, read_dates
 from memcycle.core.language.sentences import split_sentences
-from memcycle.core.language.tokens import STOPWORDS, content_stems, stems, tokenize
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import STOPWORDS, content_stems, stems, tokenize, word_set
 
 Reason = Literal["topic_shift", "request", "saturation", "gap", "farewell"]
 GAP = timedelta(hours=4)

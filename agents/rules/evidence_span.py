@@ -9,11 +9,11 @@ from memcycle.agents.rules.content import counts_of, denies, stems_of
 from memcycle.agents.rules.gold import read_gold
 from memcycle.agents.rules.wording import Worded, listener_of, said_of, worded
 from memcycle.agents.views import TurnView
-from memcycle.core.language.fixed_dates import Fixed, fixed_dates, without
-from memcycle.core.language.irregular import base_stems
+from memcycle.core.language.date_forms import another_occasion
+from memcycle.core.language.dates import Fixed, fixed_dates, without
 from memcycle.core.language.questions import is_question
-from memcycle.core.language.readings import another_occasion
 from memcycle.core.language.sentences import split_sentences
+from memcycle.core.language.tokens import base_stems
 
 LEAST = 0.5
 """Share of the gold's words below which a turn does not hold it: a model may word it in its own way."""

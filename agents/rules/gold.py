@@ -21,10 +21,10 @@ from memcycle.agents.rules.grounding import Asked, passages, read_question
 from memcycle.agents.rules.spans import best_span
 from memcycle.agents.rules.verbs import BASE
 from memcycle.agents.views import MemoryView
-from memcycle.core.language.fixed_dates import Fixed, fixed_dates, without
-from memcycle.core.language.irregular import base_stems
+from memcycle.core.language.date_forms import lies_in
+from memcycle.core.language.dates import Fixed, fixed_dates, without
 from memcycle.core.language.questions import Slot, choices, question_language
-from memcycle.core.language.readings import lies_in
+from memcycle.core.language.tokens import base_stems
 
 ENOUGH, ENOUGH_FOREIGN = 0.62, 0.75
 """Least share of the gold's new words, by weight; more where no rule knows which words matter."""

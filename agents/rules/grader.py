@@ -8,7 +8,7 @@ from memcycle.agents.rules.gold import read_gold
 from memcycle.agents.rules.grounding import NEGATION
 from memcycle.agents.rules.same_answer import says
 from memcycle.core.entry import same_text
-from memcycle.core.language.fixed_dates import fixed_dates
+from memcycle.core.language.dates import fixed_dates
 
 _ABSTAINS = re.compile(
     r"""^\W*(?:sorry,?\s+|unfortunately,?\s+)?(?:

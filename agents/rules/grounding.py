@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memcycle.agents.views import MemoryView, TurnView
-from memcycle.core.language.concepts import by_concept
-from memcycle.core.language.dates import Reading, read_dates
-from memcycle.core.language.irregular import base_stems
+from memcycle.core.language.date_forms import Reading
+from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import Slot, asked_slot, focus, is_question, question_language
 from memcycle.core.language.sentences import split_sentences
-from memcycle.core.language.tokens import STOPWORDS, tokenize
+from memcycle.core.language.tokens import STOPWORDS, base_stems, by_concept, tokenize
 
 # Words of asking that no answer repeats.
 _ASKING = frozenset(

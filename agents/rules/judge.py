@@ -22,11 +22,10 @@ from memcycle.agents.rules.verbs import is_finite
 from memcycle.agents.rules.wording import listener_of, true_until, worded
 from memcycle.agents.views import MemoryView
 from memcycle.core.entry import same_text
-from memcycle.core.language.concepts import by_concept
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import Slot, asked_slot
-from memcycle.core.language.tokens import STOPWORDS, content_stems, distinct_stems, stems
+from memcycle.core.language.tokens import STOPWORDS, by_concept, content_stems, distinct_stems, stems
 
 RELEVANT, RELEVANT_TURN, ANSWERING = 0.34, 0.25, 0.5
 SUPPORTED = 0.5

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterable
 
 from memcycle.core.entry import Kind
+from memcycle.core.language.date_forms import MONTHS, WEEKDAYS
 from memcycle.core.language.names import person_names, without_possessive
-from memcycle.core.language.readings import MONTHS, WEEKDAYS
-from memcycle.core.language.tokens import STOPWORDS, content_stems, tokenize
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import STOPWORDS, content_stems, tokenize, word_set
 
 _PREFERENCE = re.compile(
     r"^\S+(?:\s+and\s+(?:others|\S+)|['’]s?\s+\w+)?(?:\s+(?:doesn't|does not|don't|really"

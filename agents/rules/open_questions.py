@@ -15,10 +15,9 @@ from memcycle.agents.rules.verb_forms import base_form
 from memcycle.agents.rules.verbs import AUXILIARIES, BASE, is_adverb, is_finite, is_past
 from memcycle.agents.rules.wh_questions import Asked
 from memcycle.agents.views import TurnView
+from memcycle.core.language.date_forms import MONTH_NAMES
 from memcycle.core.language.dates import format_time
-from memcycle.core.language.readings import MONTH_NAMES
-from memcycle.core.language.tokens import STOPWORDS, content_stems
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import STOPWORDS, content_stems, word_set
 
 _ARTICLES = word_set("a an the some any another")
 _OPENS = _ARTICLES | (PREPOSITIONS - {"to"})

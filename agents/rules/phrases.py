@@ -4,7 +4,7 @@ import re
 
 from memcycle.agents.rules.verb_forms import base_form
 from memcycle.agents.rules.verbs import AUXILIARIES, BASE, is_adverb, is_past
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import word_set
 
 PREPOSITIONS = word_set(
     """

@@ -4,7 +4,8 @@ import re
 from datetime import datetime
 from typing import NamedTuple
 
-from memcycle.core.language.dates import Reading, format_time, read_dates
+from memcycle.core.language.date_forms import Reading
+from memcycle.core.language.dates import format_time, read_dates
 
 _YEAR = re.compile(r"(?:1[0-9]|20)[0-9]{2}")
 _BEFORE = re.compile(

@@ -13,12 +13,10 @@ from memcycle.agents.rules.verbs import BASE, is_adverb, is_past
 from memcycle.agents.rules.wording import Worded, listener_of, worded
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import same_text
-from memcycle.core.language.irregular import base_stems
 from memcycle.core.language.names import person_names
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import split_sentences
-from memcycle.core.language.tokens import STOPWORDS, content_stems, tokenize
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import STOPWORDS, base_stems, content_stems, tokenize, word_set
 
 Form = Literal["told", "aside", "image", "wish", "foreign"]
 _NO_STATEMENT = word_set(

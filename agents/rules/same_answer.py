@@ -5,11 +5,11 @@ from difflib import SequenceMatcher
 from memcycle.agents.rules.content import counts_of, denies, stems_of, subject_of, words_of
 from memcycle.agents.rules.gold import Gold, fits
 from memcycle.agents.rules.verbs import AUXILIARIES
-from memcycle.core.language.fixed_dates import Fixed, fixed_dates, without
-from memcycle.core.language.irregular import base_stems
+from memcycle.core.language.date_forms import another_occasion
+from memcycle.core.language.dates import Fixed, fixed_dates, without
 from memcycle.core.language.names import same_person
-from memcycle.core.language.readings import another_occasion
 from memcycle.core.language.sentences import split_sentences
+from memcycle.core.language.tokens import base_stems
 
 EXACT, ABOUT = 0.75, 0.25
 """Least share of a short answer's words that the gold has; of the gold's that stand beside a bare value."""

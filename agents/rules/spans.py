@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from memcycle.agents.rules.grounding import NEGATION, Asked, Passage, stem_set
 from memcycle.agents.rules.verbs import AUXILIARIES, BASE, is_past
-from memcycle.core.language.irregular import base_stems
-from memcycle.core.language.tokens import STOPWORDS
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import STOPWORDS, base_stems, word_set
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-.&/][^\W_]+)*[+#]*", re.UNICODE)
 _BREAK = re.compile(r"[,;:.!?()\[\]\n]|\s[-–—]+\s|—|–")

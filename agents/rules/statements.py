@@ -6,8 +6,7 @@ from typing import Literal, NamedTuple
 from memcycle.agents.rules.verbs import BASE, STATE, is_finite, is_past
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import split_sentences
-from memcycle.core.language.tokens import content_stems
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import content_stems, word_set
 
 Stance = Literal["own", "elliptic", "pronoun", "said", "caption", "rule"]
 

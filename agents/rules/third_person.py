@@ -3,7 +3,7 @@
 import re
 
 from memcycle.agents.rules.verbs import BASE, is_adverb, is_participle, singular
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import word_set
 
 _TOKEN = re.compile(r"\w+(?:['’]\w+)*|\W+")
 _CLITICS = {"m": "is", "ve": "has", "ll": "will", "re": "are", "s": "is"}

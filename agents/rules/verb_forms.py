@@ -3,8 +3,7 @@
 import re
 
 from memcycle.agents.rules.verbs import BASE, PAST_IRREGULAR, is_past
-from memcycle.core.language.irregular import IRREGULAR
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import IRREGULAR, word_set
 
 # The same in all tenses, or with a second past form besides the one of the irregular verbs.
 _SAME = word_set("put read cut hit set let quit cost hurt shut split spread bet cast beat")

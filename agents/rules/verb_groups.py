@@ -14,7 +14,7 @@ from memcycle.agents.rules.verbs import (
     is_participle,
     is_past,
 )
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import word_set
 
 _BE = word_set("is are was were am be been being")
 _HAVE = word_set("has have had")

@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from memcycle.core.entry import Pattern
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import word_set
 
 MODALS = word_set("can could will would shall should may might must ought")
 AUXILIARIES = MODALS | word_set("am is are was were be been being have has had do does did")

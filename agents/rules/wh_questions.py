@@ -19,8 +19,8 @@ from memcycle.agents.rules.phrases import (
 )
 from memcycle.agents.rules.verb_groups import Step
 from memcycle.agents.rules.verbs import BASE, is_adverb
-from memcycle.core.language.readings import NUMBERS
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.date_forms import NUMBERS
+from memcycle.core.language.tokens import word_set
 
 _GOING = word_set("go come move travel head drive fly hike walk run return get")
 _STAYING = word_set("live work stay study volunteer teach meet camp stop perform play grow")

@@ -9,11 +9,10 @@ from memcycle.agents.rules.statements import Stance, Statement, elliptic, plain_
 from memcycle.agents.rules.third_person import possessive, third_person
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import same_text
-from memcycle.core.language.dates import Reading, read_dates
+from memcycle.core.language.date_forms import Reading, end_of
+from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import question_language
-from memcycle.core.language.readings import end_of
-from memcycle.core.language.wordlists import word_set
-from memcycle.core.per_text import per_text
+from memcycle.core.language.tokens import per_text, word_set
 
 _PHOTO = re.compile(
     r"^(?:a|an|the)\s+(?:close\s*up\s+)?(?:photo|photography|picture|image|drawing|painting"

@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from memcycle.core.category import Category
+from memcycle.core.theta_space import Category
 
 Slot = Literal[
     "who", "what", "where", "when", "how_many", "how_long", "why", "how", "yes_no", "which", "list", "other",

@@ -12,10 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from memcycle.core.language.irregular import IRREGULAR
-from memcycle.core.language.tokens import STOPWORDS, stems, tokenize
-from memcycle.core.language.wordlists import word_set
-from memcycle.core.per_text import per_text
+from memcycle.core.language.tokens import IRREGULAR, STOPWORDS, per_text, stems, tokenize, word_set
 
 Relation = Literal["same", "more", "less"]
 

@@ -2,7 +2,7 @@
 
 import re
 
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import word_set
 
 _ABBREVIATIONS = word_set(
     """

@@ -16,8 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from memcycle.core.language.tokens import approx_tokens
-from memcycle.core.per_text import per_text
+from memcycle.core.language.tokens import approx_tokens, per_text
 
 APPROXIMATE = "approximate"
 _URL = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"

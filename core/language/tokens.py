@@ -2,17 +2,52 @@
 
 English is stemmed (Snowball); other alphabets are kept as words, and Chinese, Japanese and Korean, which
 are not spaced into words, become character bigrams. No function here raises on any text.
+
+`lru_cache` counts entries: a few thousand sentences are a megabyte, as many documents are gigabytes.
 """
 
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, wraps
+from typing import Any, TypeVar, cast
 
 import snowballstemmer
 
-from memcycle.core.per_text import per_text
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text as a set: long lists stay readable as plain lines."""
+    return frozenset(text.split())
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LONG = 2_000
+"""Characters; what is longer is a document, not a saying."""
+FEW = 32
+"""Documents that are kept: those at hand."""
+
+
+def per_text(size: int, length: Callable[[Any], int] = len) -> Callable[[F], F]:
+    """Caches a function of a text, and of more if it takes more: its last `size` results, of long texts few.
+
+    Args:
+        size: Results at most.
+        length: Characters of the first argument, where that is more than a text.
+    """
+
+    def wrap(read: F) -> F:
+        short, long = lru_cache(size)(read), lru_cache(FEW)(read)
+
+        @wraps(read)
+        def of(text: Any, *rest: Any) -> Any:
+            return (short if length(text) <= LONG else long)(text, *rest)
+
+        return cast("F", of)
+
+    return wrap
+
 
 _FUNCTION_WORDS = """
     a about above after again against all also am an and any are aren arent as at be because been before
@@ -203,3 +238,53 @@ def strip_names(text: str, names: Iterable[str]) -> str:
     """
     pattern = _names_pattern(frozenset(names))
     return " ".join((pattern.sub(" ", text) if pattern else text).split())
+
+
+_FORMS = """
+    be was were been am is are; become became; begin began begun; bite bit bitten; blow blew blown; break
+    broke broken; bring brought; build built; buy bought; catch caught; choose chose chosen; come came;
+    deal dealt; dig dug; do did done; draw drew drawn; drink drank drunk; drive drove driven; eat ate
+    eaten; fall fell fallen; feed fed; feel felt; fight fought; find found; fly flew flown; forget forgot
+    forgotten; forgive forgave forgiven; freeze froze frozen; get got gotten; give gave given; go went
+    gone; grow grew grown; hang hung; have had has; hear heard; hide hid hidden; hold held; keep kept;
+    know knew known; lay laid; lead led; leave left; lend lent; lose lost; make made; mean meant; meet
+    met; pay paid; ride rode ridden; ring rang rung; rise rose risen; run ran; say said; see saw seen;
+    sell sold; send sent; shake shook shaken; shine shone; shoot shot; show shown; sing sang sung; sink
+    sank sunk; sit sat; sleep slept; speak spoke spoken; spend spent; stand stood; steal stole stolen;
+    stick stuck; strike struck; swear swore sworn; sweep swept; swim swam swum; swing swung; take took
+    taken; teach taught; tear tore torn; tell told; think thought; throw threw thrown; understand
+    understood; wake woke woken; wear wore worn; weave wove woven; win won; write wrote written; child
+    children; man men; woman women; foot feet; tooth teeth; mouse mice; person people; wife wives
+"""
+IRREGULAR: dict[str, str] = {
+    form: base for base, *forms in (group.split() for group in _FORMS.split(";")) for form in forms
+}
+"""Base form by irregular form, as written ("went": "go"); plurals of nouns are among them."""
+_BASE: dict[str, str] = {stem: stems(base)[0] for form, base in IRREGULAR.items() for stem in stems(form)}
+
+
+@per_text(4096)
+def base_stems(text: str) -> tuple[str, ...]:
+    """The stems of a text with irregular forms brought to their base ("went" and "go" meet); in order.
+
+    Cached: the roles of one question read the same sentences.
+    """
+    return tuple(based(stems(text)))
+
+
+def based(words: Iterable[str]) -> list[str]:
+    """Stems with those of irregular forms replaced by that of their base."""
+    return [_BASE.get(stem, stem) for stem in words]
+
+
+_WORDS = {
+    "live": "live lives moved relocated resides residence",
+    "work": "work works job occupation profession career teaches employed",
+    "marri": "married marriage spouse husband wife wedding engaged divorced single relationship",
+}
+_CONCEPTS = {stem: concept for concept, words in _WORDS.items() for stem in stems(words)}
+
+
+def by_concept(words: Iterable[str]) -> frozenset[str]:
+    """Stems with those of one concept made the same."""
+    return frozenset(_CONCEPTS.get(word, word) for word in words)

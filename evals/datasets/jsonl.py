@@ -12,9 +12,9 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
-from memcycle.core.conversation import Conversation
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_file, read_name, read_records, read_turns
+from memcycle.core.turn import Conversation
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.datasets.reading import answer_text, errors_of, list_in, object_in, text_in
 from memcycle.evals.metrics import ADVERSARIAL

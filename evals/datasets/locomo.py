@@ -11,10 +11,9 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from memcycle.core.conversation import Conversation, Session
 from memcycle.core.errors import BadInput
 from memcycle.core.messages import clean_text, image_note
-from memcycle.core.turn import Turn, turn_id
+from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import GivenFact, Question, Sample
 from memcycle.evals.datasets.reading import answer_text, object_in, samples_of, text_in
 from memcycle.evals.metrics import ADVERSARIAL, MULTI_HOP, OPEN_DOMAIN

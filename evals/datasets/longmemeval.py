@@ -15,11 +15,10 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from memcycle.core.conversation import Conversation, Session
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_name
 from memcycle.core.messages import clean_text, read_role
-from memcycle.core.turn import Turn, turn_id
+from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.datasets.reading import (
     answer_text,

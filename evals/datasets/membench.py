@@ -21,11 +21,9 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memcycle.core.conversation import Conversation, Session
 from memcycle.core.errors import BadInput
 from memcycle.core.messages import clean_text
-from memcycle.core.timestamps import read_time
-from memcycle.core.turn import MessageType, Turn, turn_id
+from memcycle.core.turn import Conversation, MessageType, Session, Turn, read_time, turn_id
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.datasets.reading import (
     answer_text,

@@ -16,13 +16,13 @@ from memcycle.core.errors import StoreError
 from memcycle.core.settings import Settings
 from memcycle.evals.chroma_server import Server, chroma_server
 from memcycle.evals.loopback import served, served_so_far
+from memcycle.evals.run import running
 from memcycle.evals.soak.drive import Done, left
 from memcycle.evals.soak.findings import Finding, findings
 from memcycle.evals.soak.holdings import API, INDEX, LEDGER, by_api, in_chroma, in_files, in_ledger
 from memcycle.evals.soak.meters import resident_of
 from memcycle.evals.soak.plan import Person, Stint
 from memcycle.evals.soak.worker import SAMPLE_SECONDS, Measured, Told, serve
-from memcycle.evals.workers import running
 from memcycle.memory import Memory
 from memcycle.stores.bank import LEDGER_FILE
 

@@ -12,10 +12,10 @@ from multiprocessing.queues import Queue
 
 from memcycle.core.settings import Settings
 from memcycle.evals.loopback import MODEL
+from memcycle.evals.run import die_with_parent
 from memcycle.evals.soak.drive import Done, Driver
 from memcycle.evals.soak.meters import Lag, Processor, Watchdog, resident_mb
 from memcycle.evals.soak.plan import Kind, Stint
-from memcycle.evals.workers import die_with_parent
 from memcycle.memory import Memory
 
 SAMPLE_SECONDS = 1.0

@@ -6,25 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from memcycle.cli.correct import edit, forget, undo
-from memcycle.cli.demonstrate import demo
-from memcycle.cli.evaluate import DATA_SETS, command, evaluate
-from memcycle.cli.evolve import KINDS, evolve, transfer
-from memcycle.cli.evolve import command as evolve_command
-from memcycle.cli.inspect import history, memories
-from memcycle.cli.maintain import doctor, graph, scrub
+from memcycle.cli.configure import check, diff, prompts, show, theta
+from memcycle.cli.configure import check_theta as check_theta
+from memcycle.cli.configure import diff_theta as diff_theta
+from memcycle.cli.configure import export as export_prompts
+from memcycle.cli.configure import show_theta as show_theta
+from memcycle.cli.home import doctor, graph, maintain, scrub
+from memcycle.cli.measure import DATA_SETS, KINDS, command, evaluate, evolve, transfer
+from memcycle.cli.measure import command_evolve as evolve_command
+from memcycle.cli.memories import edit, export, forget, history, import_, memories, undo
 from memcycle.cli.output import explained
-from memcycle.cli.prompts import check, diff, prompts, show
-from memcycle.cli.prompts import export as export_prompts
 from memcycle.cli.scale import scale
 from memcycle.cli.sessions import session, sessions, verify
-from memcycle.cli.talk import ask, ingest
-from memcycle.cli.theta import check as check_theta
-from memcycle.cli.theta import diff as diff_theta
-from memcycle.cli.theta import show as show_theta
-from memcycle.cli.theta import theta
-from memcycle.cli.tidy import maintain
-from memcycle.cli.transfer import export, import_
+from memcycle.cli.talk import ask, demo, ingest
 
 app = typer.Typer(
     name="memcycle",

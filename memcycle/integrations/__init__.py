@@ -7,9 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memcycle.integrations.instructions import memory_instructions
     from memcycle.integrations.middleware import MemoryMiddleware
-    from memcycle.integrations.retriever import MemoryRetriever
+    from memcycle.integrations.retriever import MemoryRetriever, memory_instructions
     from memcycle.integrations.tools import MemoryToolkit, memory_tools
 
 __all__ = ["MemoryMiddleware", "MemoryRetriever", "MemoryToolkit", "memory_instructions", "memory_tools"]
@@ -18,7 +17,7 @@ _HOMES = {
     "MemoryMiddleware": "middleware",
     "MemoryRetriever": "retriever",
     "MemoryToolkit": "tools",
-    "memory_instructions": "instructions",
+    "memory_instructions": "retriever",
     "memory_tools": "tools",
 }
 

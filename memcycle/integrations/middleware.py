@@ -11,13 +11,10 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from memcycle.core.scope import Scope
-from memcycle.graph.context import ScopeOf
-from memcycle.graph.scoping import parent_scope
+from memcycle.graph.context import ScopeOf, parent_scope
 from memcycle.idle import Failure
-from memcycle.integrations.asked import Asked, question_in, said_in
-from memcycle.integrations.block import Recalled, memory_block
-from memcycle.integrations.recalling import Recalling
-from memcycle.integrations.remembering import Remembering
+from memcycle.integrations.background import Recalling, Remembering
+from memcycle.integrations.messages import Asked, Recalled, memory_block, question_in, said_in
 from memcycle.integrations.tools import memory_tools
 from memcycle.memory import Memory
 from memcycle.results import Added

@@ -5,9 +5,13 @@ from typing import Any
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.runtime import get_runtime
 from pydantic import ConfigDict, Field
 
-from memcycle.integrations.apart import apart, task_apart
+from memcycle.graph.context import ScopeOf, parent_scope
+from memcycle.integrations.background import Recalling, apart, task_apart
+from memcycle.integrations.messages import Asked, Recalled, first_text, memory_block
 from memcycle.memory import Memory
 from memcycle.results import Evidence
 
@@ -71,3 +75,57 @@ def document(one: Evidence) -> Document:
     return Document(
         page_content=one.text, id=one.id, metadata={**about, "speaker": one.speaker, "time": time}
     )
+
+
+QUESTION_KEYS = ("question", "input", "query", "messages")
+
+
+def memory_instructions(
+    memory: Memory,
+    *,
+    scope: ScopeOf | None = None,
+    recall_timeout: float = 3.0,
+    k: int | None = None,
+    token_budget: int | None = None,
+) -> Runnable[Any, str]:
+    """A runnable from what a chain is asked to the text of what is remembered. Sync and async.
+
+    It takes text, a message, messages, a prompt value, or a dict with `question`, `input`, `query` or
+    `messages`. Memory that is slow or fails is told as unavailable, and no error.
+
+    Example:
+        >>> chain = RunnablePassthrough.assign(memory=memory_instructions(memory)) | prompt | model
+        >>> chain.invoke({"question": "Where do I live?"}, {"configurable": {"user_id": "ann"}})
+
+    Args:
+        memory: Where is looked.
+        scope: Gives the scope, or its fields, from the context of the graph the chain runs in (None outside
+            one); see `parent_scope`.
+        recall_timeout: Seconds that are waited at most.
+        k: Memories at most. token_budget: their tokens at most.
+    """
+    recalling = Recalling(memory, limit=recall_timeout, k=k, token_budget=token_budget)
+
+    def asked(value: Any, config: RunnableConfig) -> Asked | None:
+        whose = parent_scope(_context(), config, scope, user=memory.user, workspace=memory.workspace)
+        question = first_text(value, QUESTION_KEYS)
+        return Asked(whose, question) if question else None
+
+    def run(value: Any, config: RunnableConfig) -> str:
+        question = asked(value, config)
+        return memory_block(recalling.recall(question) if question else Recalled("nothing"))
+
+    async def arun(value: Any, config: RunnableConfig) -> str:
+        question = asked(value, config)
+        return memory_block(await recalling.arecall(question) if question else Recalled("nothing"))
+
+    return RunnableLambda(run, afunc=arun, name="memory_instructions")
+
+
+def _context() -> Any:
+    """The context of the graph that is running; None outside one."""
+    try:
+        # Within a chain that runs in no graph there is no runtime: None, though it is typed as one.
+        return getattr(get_runtime(), "context", None)
+    except RuntimeError:
+        return None

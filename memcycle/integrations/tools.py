@@ -12,14 +12,11 @@ from pydantic import ConfigDict, Field
 from memcycle.core.errors import BadInput, MemcycleError
 from memcycle.core.messages import read_messages
 from memcycle.core.scope import Scope
-from memcycle.graph.context import ScopeOf
+from memcycle.graph.context import ScopeOf, parent_scope
 from memcycle.graph.guards import requested_deletion, stands_in
-from memcycle.graph.scoping import parent_scope
 from memcycle.idle import Failure
-from memcycle.integrations.asked import Asked, is_made_up
-from memcycle.integrations.block import UNAVAILABLE, Recalled, memory_line, one_line
-from memcycle.integrations.recalling import Recalling
-from memcycle.integrations.remembering import Remembering
+from memcycle.integrations.background import Recalling, Remembering
+from memcycle.integrations.messages import UNAVAILABLE, Asked, Recalled, is_made_up, memory_line, one_line
 from memcycle.memory import Memory
 from memcycle.results import Added
 

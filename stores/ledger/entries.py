@@ -1,15 +1,32 @@
 """Table `entries`, read: entries with their rows and vectors, always inside one base scope.
 
 For what changes them; what only reads them takes `plain_entries`.
+
+SQLite lets go of the interpreter for every row. Where other threads wait for it, as in a process that serves
+many users, to get it back costs more than the row does.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
 
 from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
+from memcycle.core.language.tokens import per_text
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger.columns import Vector, json_list, same_hash, to_entry, to_vector
+from memcycle.stores.ledger.columns import (
+    LISTS,
+    PLAIN,
+    TIMES,
+    Vector,
+    entry_columns,
+    json_list,
+    same_hash,
+    to_blob,
+    to_entry,
+    to_vector,
+)
 
 T = TypeVar("T")
 
@@ -218,3 +235,245 @@ def with_unfit_vector(
         {"embedder": embedder, "bytes": 4 * dimension, "after": after, "size": size},
     )
     return [(row["row"], row["id"], row["text"]) for row in found]
+
+
+PARSED = 2_048
+"""Entries kept as they were parsed, about 3 KB each."""
+
+_NAMES = ("row", "position", "user", "workspace", "session", "zone", *PLAIN, *LISTS, *TIMES)
+# As JSON, a number would be rounded to 15 digits.
+_REAL = ("importance", "confidence", "reinforcement")
+_VALUES = ", ".join(f"format('%!.17g', {name})" if name in _REAL else name for name in _NAMES)
+# No line break stands in JSON but as an escape.
+_ALL = f"SELECT group_concat(json_array({_VALUES}), char(10)) FROM entries WHERE "  # noqa: S608 - names of ours
+
+
+class _Plain(NamedTuple):
+    row: int
+    position: int
+    entry: Entry
+    metadata: str
+
+
+def by_ids_plain_entries(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, Entry]:
+    """Entries by id, of any status; ids unknown in this base scope are left out."""
+    return {one.entry.id: one.entry for one in _read(conn, OF_IDS, json_list(ids), scope.key)}
+
+
+def by_rows_plain_entries(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Entry]:
+    """Entries by integer key. Unknown keys are left out; the caller has made sure of the scope."""
+    return {one.row: one.entry for one in _read(conn, OF_ROWS, json_list(map(int, rows)))}
+
+
+def by_turns_plain_entries(
+    conn: sqlite3.Connection,
+    scope: Scope,
+    turns: Iterable[str],
+    granularity: Granularity | None = None,
+    statuses: Sequence[Status] = STATUSES,
+) -> list[Entry]:
+    """Entries of these statuses that rest on any of the turns; in conversation order."""
+    found = _read(conn, OF_TURNS, scope.key, json_list(turns), granularity, json_list(statuses))
+    return [one.entry for one in sorted(found, key=_place)]
+
+
+def _place(one: _Plain) -> tuple[str, int, str, str]:
+    return one.entry.scope.session or "", one.position, one.entry.granularity, one.entry.id
+
+
+def _read(conn: sqlite3.Connection, where: str, *parameters: Any) -> list[_Plain]:
+    (found,) = conn.execute(_ALL + where, parameters).fetchone()
+    return [_own(_parsed(one)) for one in found.split("\n")] if found else []
+
+
+@per_text(PARSED)
+def _parsed(text: str) -> _Plain:
+    """The nodes of a run read the same entries one after another, and parsing is most of a read.
+
+    The key is all that is told of an entry, so that nothing here can be out of date.
+    """
+    held = dict(zip(_NAMES, json.loads(text), strict=True))
+    return _Plain(held["row"], held["position"], to_entry(held), held["metadata"])
+
+
+def _own(one: _Plain) -> _Plain:
+    """Metadata are all of an entry that its reader could change; reading them again is the fastest copy."""
+    if not one.entry.metadata:
+        return one
+    own = one.entry.model_copy(update={"metadata": json.loads(one.metadata)})
+    return one._replace(entry=own)
+
+
+_INSERT = """
+INSERT INTO entries (
+    row, id, scope_key, user, workspace, session, position, same, granularity, kind, text, title, pattern,
+    speaker, role, turns, related_turns, quote, event_time, event_precision, valid_from, valid_until,
+    observed_at, recorded_at, zone, entities, persons, locations, topics, keywords, importance, confidence,
+    reinforcement, access_count, status, supersedes, superseded_by, embedder, vector, actor, prompt, model,
+    pipeline, expires_at, metadata
+) VALUES (
+    :row, :id, :scope_key, :user, :workspace, :session, :position, :same, :granularity, :kind, :text, :title,
+    :pattern, :speaker, :role, :turns, :related_turns, :quote, :event_time, :event_precision,
+    :valid_from, :valid_until, :observed_at, :recorded_at, :zone, :entities, :persons, :locations, :topics,
+    :keywords, :importance, :confidence, :reinforcement, :access_count, :status, :supersedes,
+    :superseded_by, :embedder, :vector, :actor, :prompt, :model, :pipeline, :expires_at, :metadata
+)
+"""
+
+_CHANGING = (
+    "turns", "related_turns", "status", "supersedes", "superseded_by", "valid_until", "quote", "importance",
+    "reinforcement", "metadata",
+)  # fmt: skip
+_UPDATE = f"UPDATE entries SET {', '.join(f'{name} = :{name}' for name in _CHANGING)} WHERE row = :row"  # noqa: S608
+
+_LAST = 1 << 40
+"""Position of an entry without a known source turn: after all that have one."""
+
+
+def insert(conn: sqlite3.Connection, given: Sequence[tuple[Entry, Vector | None]]) -> list[StoredEntry]:
+    """Adds entries whose ids are new, in order, with their vectors. Their scopes must carry the session.
+
+    A vector of None with `entry.embedder` of None means: not embedded yet.
+    """
+    after = conn.execute("SELECT coalesce(max(row), 0) FROM entries").fetchone()[0]
+    stored = [StoredEntry(row, *one) for row, one in enumerate(given, start=after + 1)]
+    positions = _positions(conn, [entry for entry, _ in given])
+    conn.executemany(
+        _INSERT,
+        (
+            entry_columns(entry) | {"row": row, "vector": to_blob(vector), "position": position}
+            for (row, entry, vector), position in zip(stored, positions, strict=True)
+        ),
+    )
+    _put_sources(conn, stored)
+    return stored
+
+
+def change(conn: sqlite3.Connection, stored: StoredEntry, **changes: Any) -> StoredEntry:
+    """Changes the state of an entry: status, valid_until, supersedes, superseded_by; its sources, turns,
+    related_turns and quote; its weight, importance and reinforcement; its metadata.
+
+    The text and everything else is immutable: another text is another entry.
+    """
+    fixed = changes.keys() - set(_CHANGING)
+    assert not fixed, f"{sorted(fixed)} of an entry cannot change"  # noqa: S101 - it would not be stored
+    entry = stored.entry.model_copy(update=changes)
+    conn.execute(_UPDATE, entry_columns(entry) | {"row": stored.row})
+    if entry.turns != stored.entry.turns:
+        conn.execute("DELETE FROM sources WHERE row = ?", (stored.row,))
+        _put_sources(conn, [stored._replace(entry=entry)])
+    return stored._replace(entry=entry)
+
+
+def set_vectors(conn: sqlite3.Connection, vectors: Iterable[tuple[int, Vector]], embedder: str) -> None:
+    """Stores vectors by integer key, with the embedder they come from."""
+    conn.executemany(
+        "UPDATE entries SET vector = ?, embedder = ? WHERE row = ?",
+        [(to_blob(vector), embedder, row) for row, vector in vectors],
+    )
+
+
+def delete(conn: sqlite3.Connection, rows: Iterable[int]) -> None:
+    """Removes entries for good, with what points at their rows."""
+    conn.execute("DELETE FROM entries WHERE row IN (SELECT value FROM json_each(?))", (json_list(rows),))
+
+
+def _put_sources(conn: sqlite3.Connection, stored: Iterable[StoredEntry]) -> None:
+    conn.executemany(
+        "INSERT OR IGNORE INTO sources (scope_key, turn, row) VALUES (?, ?, ?)",
+        [(one.entry.scope.key, turn, one.row) for one in stored for turn in one.entry.turns],
+    )
+
+
+def _positions(conn: sqlite3.Connection, given: Sequence[Entry]) -> list[int]:
+    """The place of each one's first source turn."""
+    wanted: dict[str, set[str]] = {}
+    for entry in given:
+        wanted.setdefault(entry.scope.key, set()).update(entry.turns[:1])
+    found = {
+        (key, turn): position
+        for key, ids in wanted.items()
+        for turn, position in conn.execute(
+            "SELECT id, position FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
+            (key, json_list(ids)),
+        )
+    }
+    return [found.get((entry.scope.key, entry.turns[0]), _LAST) if entry.turns else _LAST for entry in given]
+
+
+class Weighed(NamedTuple):
+    """A recallable entry as retention sees it.
+
+    Attributes:
+        heard: When it was last said: the time of its latest source turn, else when it was observed, else when
+            it was recorded.
+        turn: The time of its latest source turn; None where none is stored, as after some imports.
+    """
+
+    id: str
+    granularity: Granularity
+    kind: Kind
+    importance: float
+    reinforcement: float
+    heard: datetime | None
+    turn: datetime | None = None
+
+
+class Named(NamedTuple):
+    """An active entry that may be reinforced, with the names it holds, casefolded."""
+
+    row: int
+    id: str
+    reinforcement: float
+    names: frozenset[str]
+
+
+def weighed(conn: sqlite3.Connection, scope: Scope) -> list[Weighed]:
+    """The active entries of the base scope, and the staged ones of the scope's session."""
+    found = conn.execute(
+        "SELECT id, granularity, kind, importance, reinforcement, coalesce(observed_at, recorded_at) AS kept,"
+        "  (SELECT max(t.time) FROM sources s JOIN turns t ON t.scope_key = s.scope_key AND t.id = s.turn"
+        "   WHERE s.row = e.row) AS turn"
+        " FROM entries e WHERE scope_key = ?"
+        " AND (status = 'active' OR (status = 'staged' AND session = ?)) ORDER BY row",
+        (scope.key, scope.session),
+    )
+    return [
+        Weighed(
+            row["id"], row["granularity"], row["kind"], row["importance"], row["reinforcement"],
+            _time(row["turn"] or row["kept"]), _time(row["turn"]),
+        )
+        for row in found
+    ]  # fmt: skip
+
+
+def named(conn: sqlite3.Connection, scope: Scope, *, below: float) -> list[Named]:
+    """Active entries of the base scope that name somebody or something, reinforced less than `below`."""
+    found = conn.execute(
+        "SELECT row, id, reinforcement, persons, entities FROM entries WHERE scope_key = ?"
+        " AND status = 'active' AND reinforcement < ? AND (persons <> '[]' OR entities <> '[]') ORDER BY row",
+        (scope.key, below),
+    )
+    return [
+        Named(row["row"], row["id"], row["reinforcement"], _names(row["persons"], row["entities"]))
+        for row in found
+    ]
+
+
+def reinforce(conn: sqlite3.Connection, values: Mapping[int, float]) -> None:
+    """Sets the reinforcement of entries by integer key.
+
+    Neither the lexical view nor the vector index knows it, so neither has to follow.
+    """
+    conn.executemany(
+        "UPDATE entries SET reinforcement = ? WHERE row = ?", [(value, row) for row, value in values.items()]
+    )
+
+
+def _time(stored: str | None) -> datetime | None:
+    return datetime.fromisoformat(stored) if stored else None
+
+
+def _names(*lists: str) -> frozenset[str]:
+    read: Iterable[list[str]] = map(json.loads, lists)
+    return frozenset(name.casefold() for names in read for name in names)

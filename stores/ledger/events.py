@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from memcycle.core.clock import World
 from memcycle.core.edit import Action, Event
 from memcycle.core.entry import Entry
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
+from memcycle.core.world import World
 from memcycle.stores.ledger.columns import json_list, to_json, to_time
 
 _STATE = {

@@ -8,9 +8,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from memcycle.core.probe import SessionReport
+from memcycle.core.probe import SessionReport, add_usage
 from memcycle.core.scope import Scope
-from memcycle.core.usage import add_usage
 from memcycle.stores.ledger.columns import to_json, to_time
 
 SessionStatus = Literal["open", "verifying", "committed", "committed_unverified"]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, get_args
 
 from memcycle.core.errors import BadInput
-from memcycle.core.per_text import per_text
+from memcycle.core.language.tokens import per_text
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 from memcycle.stores.ledger.columns import digest, in_zone, json_list, to_time, zone_of

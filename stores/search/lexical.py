@@ -6,9 +6,13 @@ MATCH requires, and document frequencies, counts and lengths come from rows of t
 
 The rows are rebuildable from the ledger. They hold the active entries; an open session's staged entries
 are handed to `score` and take part in the same statistics. A search of a scope that is kept in memory reads
-only the words from here, once (see `memcycle.stores.search.views`).
+only the words from here, once (see `memcycle.stores.search.snapshot`).
+
+They read English and what is written alike everywhere (question marks, digits, dates); a text of another
+language has fewer of them, and is ranked by its words and its vector.
 """
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,10 +26,39 @@ from typing import NamedTuple
 import numpy as np
 
 from memcycle.core.entry import Granularity
-from memcycle.core.language.irregular import base_stems, based
-from memcycle.core.per_text import per_text
-from memcycle.stores.search import bm25, traits
+from memcycle.core.language.date_forms import NUMBERS
+from memcycle.core.language.dates import read_dates
+from memcycle.core.language.tokens import base_stems, based, per_text, strip_names, tokenize, word_set
+from memcycle.stores.search import bm25
 from memcycle.stores.search.bm25 import COUNTED, Documents, Ints, Scores, Stats
+
+QUESTION, FIRST_PERSON, NUMBER, CAPITAL, TIME = (1 << place for place in range(5))
+
+_I = word_set("i im ive id ill me my mine myself we our ours us weve ourselves")
+_COUNTS = frozenset(NUMBERS) - {"a", "an"} | word_set("dozen hundred thousand once twice several few couple")
+_ASKS = re.compile(r"[?？؟]\W*(?:\[[^\]]*\]\s*)?\Z")
+_CAPITAL = re.compile(r"(?<=[^\W\d_A-Z] )[A-Z][^\W\d_]+|(?<=[,;] )[A-Z][^\W\d_]+")
+
+
+def of(text: str, time: datetime | None, people: Iterable[str | None]) -> int:
+    """The traits of a text, or-ed.
+
+    - QUESTION: it ends by asking (a note in brackets after it, as of an image, does not count).
+    - FIRST_PERSON: its speaker tells of themselves.
+    - NUMBER: it holds a number, in digits or in words.
+    - CAPITAL: it names something inside a sentence, other than these people.
+    - TIME: it says when, in a way that can be read; only where `time`, when it was said, is known.
+    """
+    words = frozenset(tokenize(text))
+    nameless = strip_names(text, [name for name in people if name])
+    return (
+        QUESTION * bool(_ASKS.search(text))
+        | FIRST_PERSON * bool(words & _I)
+        | NUMBER * (bool(words & _COUNTS) or any(word[0].isdigit() for word in words))
+        | CAPITAL * bool(_CAPITAL.search(nameless))
+        | TIME * (time is not None and bool(read_dates(text, time)))
+    )
+
 
 # `lexical` finds rows: one term a token, since we split text ourselves and FTS5 only at spaces (punctuation
 # that our tokens may hold is made a token character). `lexical_words` has what scoring needs: reading words
@@ -46,7 +79,7 @@ CREATE INDEX lexical_words_scope ON lexical_words (scope, speaker, own, dated, b
 """
 
 TRAITS = "ALTER TABLE lexical_words ADD COLUMN traits INTEGER;\n"
-"""What ranking knows of a text besides its words, see `memcycle.stores.search.traits`. NULL in a row that was
+"""What ranking knows of a text besides its words, see `memcycle.stores.search.lexical`. NULL in a row that was
 written before there was such a column; its words are not brought to their base forms either."""
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
@@ -142,7 +175,7 @@ def _taken_apart(row: LexicalRow) -> tuple[_Stems, Held]:
     """Cached: an open session's entries are in no index, and read by every search until they are."""
     fields = _stems(row)
     counts = len(fields.own), len(fields.dated), len(fields.before)
-    kept = traits.of(row.text, row.time, (row.speaker, *row.people))
+    kept = of(row.text, row.time, (row.speaker, *row.people))
     return fields, Held(counts, numbers(chain(*fields)), kept)
 
 

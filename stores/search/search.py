@@ -4,30 +4,191 @@ A scope of up to some thousands of entries is scanned whole, in a copy kept in m
 less time than asking an index for candidates, and no filter can empty a candidate list. Of a larger scope the
 lexical view and the vector index hand over `theta.candidates` each (`handed`), and only those are looked at.
 Staged entries of the request's session are in neither index; they are always looked at.
+
+The facts that rest on a turn are not known here, so `facts` says what `window` says.
 """
 
 import sqlite3
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from memcycle.core.entry import GRANULARITIES, Entry
+from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.scope import Scope
-from memcycle.core.theta import Theta
-from memcycle.stores.ledger import changes, plain_entries
+from memcycle.core.theta import Theta, Views, Weights
+from memcycle.stores.ledger import changes, entries
+from memcycle.stores.ledger import entries as plain_entries
 from memcycle.stores.ledger.connection import Ledger
-from memcycle.stores.request import Filters, Hit, Ranked, SearchRequest, Why
-from memcycle.stores.search import handed, maxsim, ranker, reading, scan
-from memcycle.stores.search.asked import Asked, TextEmbedder, prepare
-from memcycle.stores.search.bm25 import Flags, Floats, Ints
-from memcycle.stores.search.copies import Copies, Copy, Kept
-from memcycle.stores.search.depth import narrowed
-from memcycle.stores.search.handed import VectorIndex
-from memcycle.stores.search.ranker import Measured
-from memcycle.stores.search.scan import Lexical
+from memcycle.stores.search import lexical, ranker
+from memcycle.stores.search import ranker as maxsim
+from memcycle.stores.search import snapshot as reading
+from memcycle.stores.search.bm25 import VIEWS, Flags, Floats, Ints, Scores, Stats, weigh
+from memcycle.stores.search.query import Asked, TextEmbedder, prepare
+from memcycle.stores.search.ranker import EVIDENCE, LEXICAL, NAMES, Measured
+from memcycle.stores.search.request import Filters, Hit, Ranked, SearchRequest, Why
 from memcycle.stores.search.signals import Seen
-from memcycle.stores.word_index import WordIndex
+from memcycle.stores.search.snapshot import Copies, Copy, Kept, Vectors
+from memcycle.stores.words import WordIndex
+from memcycle.stores.writer import lexical_rows
+
+
+class Lexical(NamedTuple):
+    """BM25 of one query.
+
+    Attributes:
+        views: Of each entry of a copy in each view, (entries, 3), 0 to 1.
+        known: Share of the query's idf mass whose words some entry holds, 0 to 1.
+    """
+
+    views: Floats
+    known: float
+
+
+def recallable(copy: Copy, request: SearchRequest) -> Flags:
+    """What the request's session may see: active, or staged in it."""
+    own = np.zeros(len(copy.rows), dtype=bool)
+    if request.scope.session in copy.sessions:
+        own = copy.session == copy.sessions.index(request.scope.session)
+    return np.asarray(~copy.staged | own)
+
+
+def visible(copy: Copy, request: SearchRequest) -> Flags:
+    """What the request may see at all: of its granularities, active, or staged in its own session."""
+    kinds = [GRANULARITIES.index(granularity) for granularity in request.granularities]
+    return np.asarray(recallable(copy, request) & np.isin(copy.granularity, kinds))
+
+
+def candidates(copy: Copy, request: SearchRequest, seen: Flags, allowed: Ints | None, now: float) -> Ints:
+    """Places of what of it may become a hit.
+
+    Args:
+        seen: What the request may see, see `visible`.
+        allowed: Ledger rows that pass the request's filters; None without filters.
+        now: Seconds; what expired before is no hit.
+    """
+    pool = seen & ~(copy.expires < now)
+    if allowed is not None:
+        pool &= np.isin(copy.rows, allowed)
+    if request.exclude:
+        pool &= np.array([entry_id not in request.exclude for entry_id in copy.ids], dtype=bool)
+    return np.flatnonzero(pool)
+
+
+def words(copy: Copy, request: SearchRequest, seen: Flags, query: Asked) -> Lexical:
+    """BM25 over a whole scope, each granularity in the statistics of what the request may see: `seen`."""
+    postings = copy.index.postings(query.terms)
+    views, known = np.zeros((len(copy.rows), VIEWS)), 0.0
+    for granularity in request.granularities:
+        docs = seen & (copy.granularity == GRANULARITIES.index(granularity))
+        stats = Stats(int(docs.sum()), copy.lengths[docs].sum(axis=0))
+        own, share = weigh(postings.of(docs), copy.lengths, stats, len(query.terms))
+        views, known = views + own, max(known, share)
+    return Lexical(views, known)
+
+
+class VectorIndex(Protocol):
+    """What search asks of the vector index."""
+
+    def query(
+        self, scope: Scope, vectors: Vectors, k: int, granularity: Granularity | None
+    ) -> list[list[tuple[str, float]]]:
+        """For each vector the k nearest active entries of the base scope: id and cosine."""
+
+
+Found = list[tuple[Scores, ...]]
+"""BM25 of each query in each granularity."""
+
+
+def nearest(index: VectorIndex, request: SearchRequest, asked: Sequence[Asked]) -> set[str]:
+    """The ids the vector index holds nearest to any query, with and without names."""
+    vectors = np.array([vector for query in asked for vector in (query.named, query.nameless)])
+    everything = set(request.granularities) == set(GRANULARITIES)
+    return {
+        entry_id
+        for granularity in ([None] if everything else request.granularities)
+        for near in index.query(request.scope.base, vectors, request.theta.candidates, granularity)
+        for entry_id, _ in near
+    }
+
+
+def worded(
+    conn: sqlite3.Connection, request: SearchRequest, asked: Sequence[Asked]
+) -> tuple[set[int], Found]:
+    """Ledger rows of the first candidates of each lexical view and of all that is staged, and their BM25.
+
+    The statistics are those of the whole scope.
+    """
+    waiting = entries.staged(conn, request.scope) if request.scope.session else []
+    staged = [(row.granularity, row) for row in lexical_rows(conn, waiting)]
+    found = [
+        lexical.score(
+            conn,
+            request.scope.key,
+            granularity,
+            [query.stems for query in asked],
+            [row for name, row in staged if name == granularity],
+        )
+        for granularity in request.granularities
+    ]
+    rows = {row.row for name, row in staged if name in request.granularities}
+    for scores in (one for of_granularity in found for one in of_granularity):
+        for view in scores.views.T:
+            rows.update(scores.rows[np.lexsort((scores.rows, -view))[: request.theta.candidates]].tolist())
+    return rows, list(zip(*found, strict=True))
+
+
+def aligned(copy: Copy, scores: Sequence[Scores]) -> Lexical:
+    """BM25 of one query, in the order of the copy."""
+    views = np.zeros((len(copy.rows), VIEWS))
+    for one in scores:
+        _, at, place = np.intersect1d(one.rows, copy.rows, assume_unique=True, return_indices=True)
+        views[place] = one.views[at]
+    return Lexical(views, max(one.known for one in scores))
+
+
+STRUCTURED = np.array([name in {"speaker", "date", "time_expression", "number", "capital"} for name in NAMES])
+_SIGNALS: dict[str, Flags] = {
+    "lexical": LEXICAL,
+    "dense": (EVIDENCE & ~LEXICAL) | np.array([name == maxsim.NAME for name in NAMES]),
+    "structured": STRUCTURED,
+}
+"""The signals of each view; the others are of none, and only move what a view found."""
+
+
+def narrowed(measured: Measured, weights: Weights, views: Views, order: Ints) -> Measured:
+    """What the signals say where each view speaks for its first entries alone; beyond them it says nothing.
+
+    A view orders by the weighted sum of its own signals, equal entries by `order`. One that may not speak at
+    all takes no part in how good a match is.
+
+    Args:
+        measured: What the signals say, whole.
+        order: A rank of each candidate, (candidates,), the same whatever is asked.
+    """
+    values, applies = measured.values, measured.applies
+    for view, own in _SIGNALS.items():
+        k = getattr(views, view)
+        if k >= values.shape[1] and k:
+            continue
+        weight = np.array([getattr(weights, name) for name in NAMES]) * own
+        kept = _first(_summed(weight, measured), k, order)
+        values = np.where(own[:, None] & ~kept[None, :], 0.0, values)
+        applies = applies if k else np.where(own, 0.0, applies)
+    return measured if values is measured.values else replace(measured, values=values, applies=applies)
+
+
+def _summed(weight: Floats, measured: Measured) -> Floats:
+    return np.asarray((weight[:, None] * measured.relative()).sum(axis=0))
+
+
+def _first(scores: Floats, k: int, order: Ints) -> Flags:
+    """Which candidates are among the k best that have a score at all."""
+    kept = np.zeros(len(scores), dtype=bool)
+    kept[np.lexsort((order, -scores))[:k]] = True
+    return np.asarray(kept & (scores > 0))
+
 
 SCANNED_WHOLE = 10_000
 """Entries up to which a scope is copied and scanned whole."""
@@ -104,7 +265,9 @@ class Search:
         rankings = self.rank(request)
         # Read anew: what left recall since it was ranked is no hit.
         with self._ledger.look() as conn:
-            read = plain_entries.by_rows(conn, {one.row for ranking in rankings for one in ranking.found})
+            read = plain_entries.by_rows_plain_entries(
+                conn, {one.row for ranking in rankings for one in ranking.found}
+            )
         shown = {row: one for row, one in read.items() if _is_shown(request, one)}
         return [
             [
@@ -131,14 +294,14 @@ class Search:
         asked = prepare(request.queries, self._embedder, speakers=scope.speakers, last=scope.last)
         if scope.copy is not None:
             copy = scope.copy
-            seen = scan.visible(copy, request)
-            found = [scan.words(copy, request, seen, query) for query in asked]
+            seen = visible(copy, request)
+            found = [words(copy, request, seen, query) for query in asked]
         else:
             copy, found = self._handed(request, asked, scope.allowed)
-            seen = scan.visible(copy, request)
+            seen = visible(copy, request)
         now = self._ledger.world.now().timestamp()
-        places = scan.candidates(copy, request, seen, scope.allowed, now)
-        mass = copy.idf_mass(scan.recallable(copy, request))
+        places = candidates(copy, request, seen, scope.allowed, now)
+        mass = copy.idf_mass(recallable(copy, request))
         half_life, reference = request.theta.half_life_days, request.theta.reference_date
         asked_at = now if reference is None else reference.timestamp()
         first = [
@@ -180,7 +343,7 @@ class Search:
         if copy is None:
             speakers, last = reading.speakers(conn, request.scope), reading.last_said(conn, request.scope)
             return _Scope(None, allowed, speakers, last)
-        own = scan.recallable(copy, request)
+        own = recallable(copy, request)
         return _Scope(copy, allowed, copy.speaking(own), copy.last_said(own))
 
     def _copy(self, conn: sqlite3.Connection, scope: Scope) -> Copy | None:
@@ -206,14 +369,14 @@ class Search:
         self, request: SearchRequest, asked: Sequence[Asked], allowed: Ints | None
     ) -> tuple[Copy, list[Lexical]]:
         """What is handed over; with filters all that they allow, since they could allow none of that."""
-        near = handed.nearest(self._index, request, asked)
+        near = nearest(self._index, request, asked)
         with self._ledger.read() as conn:
-            rows, found = handed.worded(conn, request, asked)
+            rows, found = worded(conn, request, asked)
             rows.update(() if allowed is None else allowed.tolist())
             copy = reading.named(
                 conn, request.scope, self._embedder.id, self._embedder.dim, rows=rows, ids=near
             )
-        return copy, [handed.aligned(copy, scores) for scores in found]
+        return copy, [aligned(copy, scores) for scores in found]
 
 
 def _is_shown(request: SearchRequest, entry: Entry) -> bool:

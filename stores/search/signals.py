@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memcycle.core.importance import MOST
+from memcycle.core.entry import MOST
 from memcycle.stores.search import bm25 as statistics
-from memcycle.stores.search import traits
-from memcycle.stores.search.asked import DAY, Asked
+from memcycle.stores.search import lexical as traits
 from memcycle.stores.search.bm25 import Flags, Floats
-from memcycle.stores.search.copies import SHARES, Copy, Vectors, at, begins
+from memcycle.stores.search.query import DAY, Asked
+from memcycle.stores.search.snapshot import SHARES, Copy, Vectors, at, begins
 
 _BEST = 3
 """Entries of a session that speak for it."""

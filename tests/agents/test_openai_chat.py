@@ -12,10 +12,9 @@ from pydantic import BaseModel
 
 from memcycle.agents.connections import Client, LoopClient
 from memcycle.agents.openai_chat import PlainChatOpenAI
-from memcycle.agents.reading import NoAnswer
-from memcycle.agents.replies import reply_in_error
+from memcycle.agents.reply import NoAnswer, reply_in_error
 from memcycle.agents.roles import OUTPUTS
-from memcycle.agents.schema import strict_schema
+from memcycle.agents.runner import strict_schema
 from memcycle.core.errors import ModelUnavailable
 from tests.loopback import Reply, html, rate_limited
 

@@ -12,7 +12,8 @@ from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.constructor import ConstructorOutput
 from memcycle.agents.judge import JudgeOutput
 from memcycle.agents.meta_thinker import GuideOutput
-from memcycle.agents.reading import (
+from memcycle.agents.refresher import RefresherOutput
+from memcycle.agents.reply import (
     NoAnswer,
     Unreadable,
     complete_items,
@@ -22,7 +23,6 @@ from memcycle.agents.reading import (
     reply_text,
     was_cut,
 )
-from memcycle.agents.refresher import RefresherOutput
 
 FACT = {"text": "Ana repairs accordions", "turn": 1}
 GOOD = json.dumps({"facts": [FACT]})

@@ -17,9 +17,9 @@ from memcycle.agents.judge import FactJudgeOutput, JudgeOutput
 from memcycle.agents.meta_thinker import AnswerabilityOutput, GuideOutput
 from memcycle.agents.prober import ProberOutput
 from memcycle.agents.query_reasoner import QueryReasonerOutput
-from memcycle.agents.reading import NoAnswer, Unreadable, complete_items, read_reply, reply_text, reply_words
 from memcycle.agents.refresher import RefresherOutput
 from memcycle.agents.repairer import RepairerOutput
+from memcycle.agents.reply import NoAnswer, Unreadable, complete_items, read_reply, reply_text, reply_words
 from memcycle.agents.retriever import RetrieverOutput
 
 OUTPUTS: list[type[BaseModel]] = [

@@ -20,10 +20,10 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import PrivateAttr
 
 from memcycle import Memory, Settings
-from memcycle.core.clock import World
 from memcycle.core.entry import Entry
+from memcycle.core.world import World
 from memcycle.results import Added, Evidence
-from memcycle.stores.request import Filters, Query, SearchRequest
+from memcycle.stores.search.request import Filters, Query, SearchRequest
 from tests.fakes import FakeEmbeddings, bag_of_words
 
 Reply = str | Callable[[str], str]

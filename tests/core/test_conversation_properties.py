@@ -6,9 +6,9 @@ from datetime import UTC
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memcycle.core.conversation import Conversation
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_jsonl, write_jsonl
+from memcycle.core.turn import Conversation
 from memcycle.files import read_conversations
 
 JSON = st.recursive(

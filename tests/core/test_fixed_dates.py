@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcycle.core.language.fixed_dates import fixed_dates, without
-from memcycle.core.language.readings import lies_in
+from memcycle.core.language.date_forms import lies_in
+from memcycle.core.language.dates import fixed_dates, without
 
 
 def on(year, month=1, day=1):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memcycle.core.importance import decayed, reinforced
+from memcycle.core.entry import decayed, reinforced
 from memcycle.core.settings import Retention, Settings
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)

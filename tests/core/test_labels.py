@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcycle.core.language.labels import borne_out
+from memcycle.core.language.names import borne_out
 
 
 @pytest.mark.parametrize(

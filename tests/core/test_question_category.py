@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcycle.core.category import CATEGORIES
 from memcycle.core.language.questions import question_category
+from memcycle.core.theta_space import CATEGORIES
 
 
 @pytest.mark.parametrize(

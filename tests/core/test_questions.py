@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcycle.core.language.irregular import base_stems
 from memcycle.core.language.questions import asked_slot, choices, focus, is_question, question_language
+from memcycle.core.language.tokens import base_stems
 
 
 @pytest.mark.parametrize(

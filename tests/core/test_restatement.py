@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcycle.core.language.restatement import content_of, restates
-from memcycle.core.language.wordlists import word_set
+from memcycle.core.language.tokens import word_set
 
 LONG = "Nora brought a tin of roasted walnuts to the choir rehearsal on Tuesday evening"
 HOUSE = "Ann sold the big old house near the river"

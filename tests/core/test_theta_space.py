@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from memcycle.core.category import CATEGORIES
 from memcycle.core.errors import BadInput
-from memcycle.core.theta import Clamped, Theta, Weights
-from memcycle.core.theta_space import is_same
+from memcycle.core.theta import Theta, Weights
+from memcycle.core.theta_space import CATEGORIES, Clamped, is_same
 
 SPACE = Theta.dimensions()
 NUMBERS = {path: one for path, one in SPACE.items() if one.type in ("int", "float")}

@@ -6,7 +6,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcycle.core.usage import add_usage, count_usage
+from memcycle.core.probe import add_usage, count_usage
 from memcycle.graph.states import collect
 
 COUNT = st.integers(0, 10**9)

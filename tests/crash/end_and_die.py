@@ -27,13 +27,13 @@ from memcycle.agents.repairer import RepairerOutput, RepairFact
 from memcycle.agents.roles import Roles
 from memcycle.agents.rules import RULES
 from memcycle.checkpoints import checkpointer
-from memcycle.core.clock import World
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
+from memcycle.core.world import World
 from memcycle.graph import build_remember, build_session, session
 from memcycle.stores.bank import Bank
-from memcycle.stores.mirror import Mirror
+from memcycle.stores.chroma.mirror import Mirror
 from tests.fakes import FakeEmbeddings
 
 USER = {"user": "ana", "session": "1"}

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memcycle.core.clock import World
 from memcycle.core.settings import Settings
+from memcycle.core.world import World
 from memcycle.demo import conversation
 from memcycle.ingest import Progress, ingest
 from memcycle.memory import Memory

@@ -2,14 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
-from memcycle.core.conversation import Conversation, Session
 from memcycle.core.settings import Settings
-from memcycle.core.turn import Turn, turn_id
-from memcycle.evals.conversation import run_conversation
+from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import GivenFact, Question, Sample
 from memcycle.evals.folder import RunFolder
-from memcycle.evals.plan import Plan
-from memcycle.evals.run import run
+from memcycle.evals.records import Plan
+from memcycle.evals.run import run, run_conversation
 from tests.fakes import FakeEmbeddings
 
 START = datetime(2024, 5, 1, 9, tzinfo=UTC)

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from memcycle.core.conversation import Conversation
 from memcycle.core.errors import BadInput
+from memcycle.core.turn import Conversation
 from memcycle.evals.dataset import Sample, chosen, sample_named
 from memcycle.evals.datasets import LOADERS
 from memcycle.evals.datasets.reading import unused

@@ -5,8 +5,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from memcycle.core.conversation import Conversation, Session
-from memcycle.core.turn import Turn
+from memcycle.core.turn import Conversation, Session, Turn
 from memcycle.evals.dataset import Sample
 from memcycle.evals.endings import Ending, ending, main, medians, slopes, united
 from memcycle.evals.speed import Step

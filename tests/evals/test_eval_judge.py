@@ -4,7 +4,7 @@ import pytest
 
 from memcycle.agents.grader import Grade, GraderOutput
 from memcycle.core.errors import ModelUnavailable, RoleFailed
-from memcycle.evals.judge import COUNTED_AS, AnswerJudge
+from memcycle.evals.ask import COUNTED_AS, AnswerJudge
 from tests.loopback import model_server
 from tests.scripted import Scripted
 

@@ -7,9 +7,9 @@ import pytest
 
 from memcycle.core.errors import BadInput, ModelUnavailable
 from memcycle.evals import run as running
-from memcycle.evals.asking import stops_the_run
+from memcycle.evals.ask import stops_the_run
 from memcycle.evals.folder import RunFolder
-from memcycle.evals.record import Record, StoredConversation
+from memcycle.evals.records import Record, StoredConversation
 from memcycle.memory import Memory
 from memcycle.stores.bank import Bank
 from memcycle.stores.search.search import Search

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memcycle.evals.record import Scores
+from memcycle.evals.records import Scores
 from memcycle.evals.scoring import counted_turns, crashed, fitting, scores, whole_context
 from tests.banks import fact
 from tests.evals.small_eval import plan, sample

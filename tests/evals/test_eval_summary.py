@@ -2,10 +2,9 @@
 
 import pytest
 
-from memcycle.core.usage import RoleUsage
-from memcycle.evals.record import Record, Scores, StoredConversation
-from memcycle.evals.report import recall_plot, report
-from memcycle.evals.summary import summarized
+from memcycle.core.probe import RoleUsage
+from memcycle.evals.records import Record, Scores, StoredConversation
+from memcycle.evals.report import recall_plot, report, summarized
 from tests.evals.small_eval import plan, sample
 
 

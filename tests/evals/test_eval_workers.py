@@ -12,9 +12,8 @@ from memcycle.core.errors import (
     StoreBusy,
     StoreError,
 )
-from memcycle.evals.conversation import Finished, Job
-from memcycle.evals.record import Record, StoredConversation
-from memcycle.evals.workers import portable, run_jobs
+from memcycle.evals.records import Record, StoredConversation
+from memcycle.evals.run import Finished, Job, portable, run_jobs
 from tests.evals.small_eval import plan, sample
 
 

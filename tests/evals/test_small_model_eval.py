@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
-from memcycle.core.conversation import Session
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta
-from memcycle.core.turn import Turn, turn_id
+from memcycle.core.turn import Session, Turn, turn_id
 from memcycle.evals import llama_server, small_model
 from memcycle.evals.small_model import Absent, chosen, figures, model_server
 from memcycle.evals.small_model_run import CappedModel, Heard, Runner, Step, budget, noted_roles, requests

@@ -6,17 +6,15 @@ from langchain_core.runnables import RunnableLambda
 
 from memcycle.agents.diagnoser import Change, DiagnoserOutput, MissedView, ShownView
 from memcycle.agents.roles import Roles
-from memcycle.core.conversation import Conversation, Session
 from memcycle.core.errors import RoleFailed
 from memcycle.core.settings import Settings
 from memcycle.core.theta import Theta
-from memcycle.core.turn import Turn, turn_id
+from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evolution.folder import EvolveFolder
 from memcycle.evolution.lab import Lab
-from memcycle.evolution.records import QuestionRecord
 from memcycle.evolution.space import fingerprint
-from memcycle.evolution.task import Task
+from memcycle.evolution.task import QuestionRecord, Task
 
 BEGUN = Theta(token_budget=500)
 START = datetime(2024, 5, 1, 9, tzinfo=UTC)

@@ -6,9 +6,8 @@ from memcycle.agents.roles import Roles
 from memcycle.core.errors import StoreError
 from memcycle.core.theta import Theta, Weights
 from memcycle.evolution import lab as lab_module
-from memcycle.evolution.asking import Asker
 from memcycle.evolution.folder import EvolveFolder
-from memcycle.evolution.lab import Lab
+from memcycle.evolution.lab import Asker, Lab
 from memcycle.evolution.space import capped, fingerprint
 from memcycle.memory import Memory
 from tests.evolution.made_evolution import SAMPLES, task

@@ -4,9 +4,8 @@ import pytest
 
 from memcycle.agents.diagnoser import ShownView
 from memcycle.core.theta import Theta, Weights
-from memcycle.evolution.diagnosis import diagnoser_input
-from memcycle.evolution.patterns import pattern_of
-from memcycle.evolution.records import QuestionRecord
+from memcycle.evolution.diagnosis import diagnoser_input, pattern_of
+from memcycle.evolution.task import QuestionRecord
 from tests.evolution.made_evolution import missed, task
 
 FULL = ShownView(entries={"raw": 18}, tokens={"raw": 480}, k=30, token_budget=500)

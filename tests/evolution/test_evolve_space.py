@@ -5,9 +5,19 @@ import pytest
 from memcycle.agents.diagnoser import Change
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta
-from memcycle.evolution.explore import PERTURBED, drawn, perturbed
-from memcycle.evolution.space import capped, fingerprint, searched, views, with_all, writing
-from memcycle.evolution.starts import STARTS, start_theta
+from memcycle.evolution.space import (
+    PERTURBED,
+    STARTS,
+    capped,
+    drawn,
+    fingerprint,
+    perturbed,
+    searched,
+    start_theta,
+    views,
+    with_all,
+    writing,
+)
 
 
 @pytest.mark.parametrize("name", STARTS)

@@ -15,10 +15,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from memcycle import Memory, checkpointer
-from memcycle.checkpoints import MemoryCheckpoints
-from memcycle.checkpoints_off_loop import OffLoop, for_both
-from memcycle.checkpoints_postgres import PostgresCheckpoints
-from memcycle.checkpoints_sqlite import SqliteCheckpoints
+from memcycle.checkpoints import MemoryCheckpoints, OffLoop, PostgresCheckpoints, SqliteCheckpoints, for_both
 from memcycle.core.errors import BadInput, StoreError
 
 SECRET = "hunter2!"
@@ -262,7 +259,7 @@ class Driver:
 def with_driver(monkeypatch, driver: Driver) -> None:
     for name, module in driver.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr("memcycle.checkpoints_postgres.time.sleep", lambda _: driver.made.append("waited"))
+    monkeypatch.setattr("memcycle.checkpoints.time.sleep", lambda _: driver.made.append("waited"))
 
 
 def test_a_server_is_prepared_by_one_process_at_a_time_and_its_pool_closed(mode, monkeypatch):

@@ -24,8 +24,7 @@ import memcycle
 from memcycle import Scope, build_recall, build_remember, checkpointer
 from memcycle.agents.roles import Roles
 from memcycle.agents.rules import RULES
-from memcycle.checkpoints import Checkpointer
-from memcycle.checkpoints_sqlite import SqliteCheckpoints
+from memcycle.checkpoints import Checkpointer, SqliteCheckpoints
 from memcycle.core.errors import StoreBusy, StoreError
 from tests.banks import START, open_bank
 from tests.scripted import Always
@@ -333,14 +332,14 @@ def test_a_file_opened_twice_stays_that_of_its_process(path):
 
 
 def test_a_file_that_another_process_keeps_opening_is_busy(path, monkeypatch):
-    monkeypatch.setattr("memcycle.checkpoints_sqlite.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("memcycle.checkpoints.BUSY_SECONDS", 0.01)
     path.parent.mkdir()
     with FileLock(f"{path}.lock"), pytest.raises(StoreBusy, match="another process has been opening"):
         enter("sync", path)
 
 
 def test_a_new_file_that_another_process_writes_is_busy(path, monkeypatch):
-    monkeypatch.setattr("memcycle.checkpoints_sqlite.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("memcycle.checkpoints.BUSY_SECONDS", 0.01)
     path.parent.mkdir()
     conn = sqlite3.connect(path, isolation_level=None)
     conn.execute("BEGIN EXCLUSIVE")

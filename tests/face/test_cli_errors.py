@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memcycle.cli import ids
+from memcycle.cli import options as ids
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_mistakes_of_ours_are_one_line_too(cli, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("by\nzero")
 
-    monkeypatch.setattr("memcycle.cli.inspect.open_memory", broken)
+    monkeypatch.setattr("memcycle.cli.memories.open_memory", broken)
     assert "ZeroDivisionError: by zero (set MEMCYCLE_DEBUG=1" in cli.fails(
         "memories", "--user", "ann", code=1
     )

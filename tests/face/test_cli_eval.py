@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memcycle.cli.app import app
-from memcycle.cli.evaluate import DATA_SETS, command_line
+from memcycle.cli.measure import DATA_SETS, command_line
 from tests.loopback import model_server
 
 DATA = Path(__file__).parents[1] / "evals" / "data"

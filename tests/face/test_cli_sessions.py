@@ -9,7 +9,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from memcycle import Memory
-from memcycle.cli import probes as shown_probes
+from memcycle.cli import sessions as shown_probes
 from memcycle.cli import sessions as shown_sessions
 from memcycle.cli.app import app
 from memcycle.core.probe import Probe, Repair, SessionReport, Tried, probe_id

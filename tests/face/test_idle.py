@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from memcycle.core.errors import BadInput, MemcycleError, RoleFailed, StoreBusy
 from memcycle.core.scope import Scope
-from memcycle.idle import IdleSessions
-from memcycle.silence import FIRST_RETRY
+from memcycle.idle import FIRST_RETRY, IdleSessions
 from tests.hand_clock import START, HandClock
 
 AFTER = 60.0

@@ -9,7 +9,7 @@ from memcycle.core.errors import UnknownEntry
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.memory import Memory
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.search.request import Query, SearchRequest
 from tests.fakes import FakeEmbeddings
 
 USERS = [

@@ -9,9 +9,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 import memcycle
 from memcycle import Memory, Settings
-from memcycle.core.clock import World
 from memcycle.core.errors import BadInput, ModelUnavailable, StoreError, UnknownEntry
 from memcycle.core.turn import Turn
+from memcycle.core.world import World
 
 START = datetime(2024, 5, 8, 12, tzinfo=UTC)
 

@@ -15,11 +15,10 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from memcycle import Memory, Roles, Settings, checkpointer
 from memcycle.agents.rules import RULES
-from memcycle.core.conversation import Conversation, Session
 from memcycle.core.errors import BadInput, StoreError
 from memcycle.core.settings import Approval, Verification
 from memcycle.core.theta import Switches
-from memcycle.core.turn import Turn
+from memcycle.core.turn import Conversation, Session, Turn
 from memcycle.ingest import ingest
 from memcycle.results import Added, Answer, Ended
 from tests.banks import START, clock

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from memcycle import Memory, Roles, Settings
-from memcycle.core.clock import World
-from memcycle.core.conversation import Conversation, Session
 from memcycle.core.errors import BadInput, RoleFailed, StoreError
 from memcycle.core.settings import Verification
-from memcycle.core.turn import Turn
+from memcycle.core.turn import Conversation, Session, Turn
+from memcycle.core.world import World
 from memcycle.ingest import ingest
 from memcycle.results import Ended, SessionSummary
 from memcycle.stores.ledger.sessions import SessionInfo

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from memcycle.core.scope import Scope
-from memcycle.silence import LONGEST_RETRY, Silence
+from memcycle.idle import LONGEST_RETRY, Silence
 from tests.hand_clock import HandClock
 
 AFTER = 60.0

@@ -8,8 +8,8 @@ import pytest
 
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import LEDGER_FILE, Bank
-from memcycle.stores.item_index import ItemIndex
-from memcycle.stores.langgraph_store import MemcycleStore
+from memcycle.stores.items.index import ItemIndex
+from memcycle.stores.items.store import MemcycleStore
 from tests.banks import ANN, BOB, add, clock, said
 from tests.face.conftest import chat, cli, small  # noqa: F401 - fixtures
 

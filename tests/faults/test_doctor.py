@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from memcycle.core.clock import World
 from memcycle.core.settings import Settings
+from memcycle.core.world import World
 from memcycle.stores.bank import LEDGER_FILE, Bank
-from memcycle.stores.findings import KINDS
-from memcycle.stores.item_index import _name as collection_of
-from memcycle.stores.langgraph_store import MemcycleStore
+from memcycle.stores.doctor import KINDS
+from memcycle.stores.items.index import _name as collection_of
+from memcycle.stores.items.store import MemcycleStore
 from tests.banks import ANN, said
 from tests.fakes import FakeEmbeddings
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from memcycle.core.clock import World
 from memcycle.core.errors import EmbedderMismatch, EmbeddingFailed
 from memcycle.core.settings import Settings
+from memcycle.core.world import World
 from memcycle.memory import Memory
 from memcycle.stores.bank import Bank
 from memcycle.stores.embedding_models import find_model

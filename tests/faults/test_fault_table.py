@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memcycle.stores.findings import KINDS
+from memcycle.stores.doctor import KINDS
 
 ROOT = Path(__file__).parents[2]
 TABLE = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")

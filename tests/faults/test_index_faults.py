@@ -10,11 +10,11 @@ from memcycle.core.errors import BadInput, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.evals.chroma_server import chroma_server
-from memcycle.stores import chroma_embedded
 from memcycle.stores.bank import Bank
-from memcycle.stores.chroma_files import free_server
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.chroma import client as chroma_embedded
+from memcycle.stores.chroma.erase import free_server
 from memcycle.stores.search import search
+from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, clock, files_holding, open_bank, said
 from tests.fakes import FakeEmbeddings
 from tests.nobody import become_nobody, give_to_nobody, open_folder, run_apart

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memcycle.core.clock import World
 from memcycle.core.errors import LedgerDamaged, StoreBusy, StoreError
+from memcycle.core.world import World
 from memcycle.memory import Memory
 from memcycle.stores.bank import LEDGER_FILE
 from memcycle.stores.ledger import connection

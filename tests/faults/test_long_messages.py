@@ -5,7 +5,7 @@ import pstats
 
 import pytest
 
-from memcycle.core.per_text import FEW, LONG, per_text
+from memcycle.core.language.tokens import FEW, LONG, per_text
 from memcycle.memory import Memory
 
 PLACES = ("Graz", "Porto", "Oslo", "Kyoto", "Quito", "Tartu", "Basel", "Lagos")

@@ -6,8 +6,8 @@ import openai
 import pytest
 
 from memcycle.agents.models import explain_model_error
-from memcycle.core.clock import World
 from memcycle.core.errors import ModelUnavailable
+from memcycle.core.world import World
 from memcycle.memory import Memory
 from tests.fakes import FakeEmbeddings
 from tests.hand_clock import HandClock

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memcycle.graph.coverage import missing_words, uncovered
+from memcycle.graph.guards import missing_words, uncovered
 from tests.banks import said
 
 TURN = said(1, "I sold the old loom to a museum in Graz last March")

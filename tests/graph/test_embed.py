@@ -18,7 +18,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.graph import build_recall, build_remember, build_session
 from memcycle.graph.context import Context
-from memcycle.graph.embed import embed
+from memcycle.graph.memory import embed
 from memcycle.stores.bank import Bank
 from tests.fakes import FakeEmbeddings
 from tests.graph.conftest import world

@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 from memcycle.agents.roles import Roles
 from memcycle.core.settings import Approval
 from memcycle.graph import build_memory, build_recall, build_remember, build_session
-from memcycle.graph.embed import embed
-from memcycle.graph.telling import DECIDING
+from memcycle.graph.events import DECIDING
+from memcycle.graph.memory import embed
 from tests.graph.conftest import ANA
 from tests.graph.test_session_graph import ALLERGY, SAID, adds, knows, plain
 from tests.scripted import Scripted

@@ -8,8 +8,7 @@ from typing import get_args, get_type_hints
 import pytest
 from langgraph.types import Interrupt
 
-from memcycle.graph.events import Event
-from memcycle.graph.telling import INTERRUPT, Route, event_of
+from memcycle.graph.events import INTERRUPT, Event, Route, event_of
 
 ADD, UPDATE = {"op": "ADD"}, {"op": "UPDATE"}
 RESULT = {

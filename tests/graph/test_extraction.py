@@ -6,9 +6,9 @@ from memcycle.agents.constructor import ConstructorOutput, FactDraft
 from memcycle.agents.episodes import TriggerOutput
 from memcycle.agents.judge import FactJudgeOutput, JudgeOutput
 from memcycle.agents.meta_thinker import GuideOutput
-from memcycle.core.clock import World
 from memcycle.core.errors import RoleFailed
 from memcycle.core.settings import Settings
+from memcycle.core.world import World
 from memcycle.graph import build_remember
 from memcycle.stores.bank import Bank
 from tests.fakes import FakeEmbeddings

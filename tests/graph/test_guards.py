@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.graph.guards import (
-    best_source,
-    requested_deletion,
-    stands_in,
-    support,
-)
+from memcycle.graph.guards import best_source, requested_deletion, stands_in, support
 
 SCOPE = Scope(user="ana", session="s")
 

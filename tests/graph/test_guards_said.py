@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memcycle.core.language.readings import another_occasion
+from memcycle.core.language.date_forms import another_occasion
 from memcycle.core.turn import Turn
 from memcycle.graph.guards import plainly_said, relative_reading, requested_deletion
 

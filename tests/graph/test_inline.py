@@ -7,8 +7,7 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 
 from memcycle.graph.context import Context, run_context
-from memcycle.graph.inline import inline
-from memcycle.graph.node import node
+from memcycle.graph.node import inline, node
 
 
 def test_it_is_named_after_its_function():

@@ -9,8 +9,8 @@ from memcycle.core.entry import new_entry
 from memcycle.core.errors import StoreBusy
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import make_env
-from memcycle.graph.maintenance import Maintained, maintain
-from memcycle.graph.mentions import names_in
+from memcycle.graph.search import names_in
+from memcycle.graph.session import Maintained, maintain
 from tests.graph.conftest import ANA, START
 from tests.scripted import Always
 

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from memcycle.agents.roles import Roles
 from memcycle.graph import build_remember, build_session
 from memcycle.graph.context import Context
-from memcycle.graph.embed import embed
+from memcycle.graph.memory import embed
 from memcycle.prompts import PromptSet
 from tests.graph.conftest import ANA
 from tests.loopback import ModelServer, model_server

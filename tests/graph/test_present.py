@@ -10,9 +10,9 @@ from memcycle.agents.retriever import Intent, Plan, RetrieverOutput
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.theta import Routing, Shares, Theta
 from memcycle.core.turn import Turn
-from memcycle.graph.evidence import share_out
+from memcycle.graph.search import share_out
 from memcycle.graph.states import Planned
-from memcycle.stores.request import Ranked
+from memcycle.stores.search.request import Ranked
 from tests.graph.conftest import ANA
 from tests.scripted import Always, Scripted
 

@@ -9,7 +9,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from memcycle.core.errors import BadInput, StoreBusy
 from memcycle.integrations import MemoryRetriever, memory_instructions
-from memcycle.integrations.block import NOTHING, UNAVAILABLE
+from memcycle.integrations.messages import NOTHING, UNAVAILABLE
 
 
 @pytest.fixture

@@ -19,8 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from memcycle import Memory, Scope, Settings
 from memcycle.core.errors import BadInput, StoreBusy
 from memcycle.integrations import MemoryMiddleware
-from memcycle.integrations.asked import question_in, said_in
-from memcycle.integrations.block import UNAVAILABLE
+from memcycle.integrations.messages import UNAVAILABLE, question_in, said_in
 from tests.fakes import FakeEmbeddings
 from tests.integrations.conftest import AGENT, calls, prompt, said, thread
 from tests.loopback import Reply

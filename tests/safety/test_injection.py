@@ -14,7 +14,7 @@ from memcycle import Memory
 from memcycle.agents import rendering
 from memcycle.agents.rendering import placeholder_values
 from memcycle.agents.views import RoleInput
-from memcycle.integrations.block import Recalled, memory_block
+from memcycle.integrations.messages import Recalled, memory_block
 from memcycle.prompts import PromptSet
 from memcycle.results import Evidence
 from tests.cases.adapter import FE, FM, facts

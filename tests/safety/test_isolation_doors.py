@@ -25,9 +25,9 @@ from memcycle import (
 from memcycle.cli.app import app
 from memcycle.core.errors import UnknownEntry
 from memcycle.core.scope import Scope
-from memcycle.graph.embed import embed
+from memcycle.graph.memory import embed
 from memcycle.integrations import MemoryMiddleware, MemoryRetriever, memory_instructions, memory_tools
-from memcycle.stores.request import Filters, Query, SearchRequest
+from memcycle.stores.search.request import Filters, Query, SearchRequest
 from tests.fakes import FakeEmbeddings
 
 USERS = (

@@ -16,8 +16,8 @@ from memcycle.core.redaction import Redact, mark
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Approval
 from memcycle.core.turn import Turn
-from memcycle.integrations.asked import not_stored
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.integrations.messages import not_stored
+from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import SAID, fact, open_bank, said
 from tests.cases.adapter import FM, facts
 from tests.fakes import FakeEmbeddings

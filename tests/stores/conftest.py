@@ -2,7 +2,7 @@
 
 import pytest
 
-from memcycle.stores import mirror
+from memcycle.stores.chroma import mirror
 from tests.banks import ListIndex, open_bank
 
 

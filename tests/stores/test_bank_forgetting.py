@@ -3,9 +3,8 @@ import pytest
 from memcycle.core.edit import Edit
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
-from memcycle.stores import mirror
-from memcycle.stores.chroma_index import ChromaIndex
-from memcycle.stores.chroma_shards import Shards
+from memcycle.stores.chroma import mirror
+from memcycle.stores.chroma.index import ChromaIndex, Shards
 from memcycle.stores.ledger import connection
 from tests.banks import ANN, BOB, add, apply, open_bank, said, texts, update
 

@@ -9,9 +9,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from memcycle.core.departure import departure
 from memcycle.core.edit import Edit
-from memcycle.core.entry import same_text
+from memcycle.core.entry import departure, same_text
 from memcycle.core.errors import BadInput, UnknownEntry
 from memcycle.core.probe import Probe, probe_id
 from memcycle.core.settings import Settings

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from memcycle.core.probe import SessionReport
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import Bank
+from memcycle.stores.indexes import Views
 from memcycle.stores.ledger import sessions
-from memcycle.stores.views import Views
 from tests.banks import ANN, ListIndex, add, clock, said
 from tests.fakes import FakeEmbeddings
 

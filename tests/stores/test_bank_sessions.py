@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from memcycle.core.clock import World
 from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
 from memcycle.core.probe import SessionReport
 from memcycle.core.settings import Settings
-from memcycle.stores import mirror
+from memcycle.core.world import World
 from memcycle.stores.bank import Bank
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.chroma import mirror
+from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, BOB, START, ListIndex, add, open_bank, said, texts
 from tests.fakes import FakeEmbeddings
 

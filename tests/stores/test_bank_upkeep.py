@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from memcycle.core.clock import World
 from memcycle.core.errors import EmbedderMismatch, StoreBusy, StoreError
 from memcycle.core.settings import Settings
+from memcycle.core.world import World
+from memcycle.stores import doctor as soundness
 from memcycle.stores.bank import Bank
-from memcycle.stores.ledger import soundness
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, BOB, START, ListIndex, add, clock, open_bank, said
 from tests.fakes import FakeEmbeddings
 

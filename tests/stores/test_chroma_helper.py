@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from memcycle.core.scope import Scope
-from memcycle.stores import drift
-from memcycle.stores import mirror as mirror_module
+from memcycle.stores import doctor as drift
 from memcycle.stores.bank import Bank
+from memcycle.stores.chroma import mirror as mirror_module
 from memcycle.stores.chroma_helper import Helper
 from tests.banks import open_bank
 

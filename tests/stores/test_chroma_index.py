@@ -24,10 +24,9 @@ from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.evals.chroma_server import chroma_server, free_port
-from memcycle.stores import full_text
-from memcycle.stores.chroma_files import DATABASE
-from memcycle.stores.chroma_index import ChromaIndex, shard_of
-from memcycle.stores.chroma_record import scope_field
+from memcycle.stores.chroma import erase as full_text
+from memcycle.stores.chroma.erase import DATABASE
+from memcycle.stores.chroma.index import ChromaIndex, scope_field, shard_of
 from tests.banks import files_holding
 from tests.fakes import bag_of_words
 
@@ -310,7 +309,7 @@ def test_many_threads_write_and_read_at_once(index: ChromaIndex) -> None:
 
 
 def test_ids_are_read_page_by_page(index: ChromaIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memcycle.stores.chroma_index.PAGE", 3)
+    monkeypatch.setattr("memcycle.stores.chroma.index.PAGE", 3)
     items = [entry(f"note {number}") for number in range(9)]
     put(index, *items)
     assert index.ids(ANA) == {item.id for item in items}
@@ -503,7 +502,7 @@ def test_a_home_that_is_a_file_is_explained(tmp_path: Path) -> None:
 
 
 def test_importing_the_index_does_not_import_chroma() -> None:
-    program = "import sys, memcycle.stores.chroma_index; assert 'chromadb' not in sys.modules"
+    program = "import sys, memcycle.stores.chroma.index; assert 'chromadb' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
@@ -539,7 +538,7 @@ def test_a_server_that_is_gone_later_is_named(tmp_path: Path) -> None:
 
 
 def test_a_server_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memcycle.stores.chroma_remote.CALL_PATIENCE", 0.1)
+    monkeypatch.setattr("memcycle.stores.chroma.client.CALL_PATIENCE", 0.1)
     with chroma_server(tmp_path) as (url, process):
         index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), HOME, DIM)
         process.send_signal(signal.SIGSTOP)

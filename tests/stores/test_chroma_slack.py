@@ -13,8 +13,8 @@ import pytest
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma_index import ChromaIndex
-from memcycle.stores.chroma_slack import HEADER, LENGTHS, VECTORS, Slack
+from memcycle.stores.chroma.erase import HEADER, LENGTHS, VECTORS, Slack
+from memcycle.stores.chroma.index import ChromaIndex
 from tests.banks import ANN, open_bank, said
 
 SIZE, ROOM = 36, 100
@@ -53,7 +53,7 @@ def test_only_what_no_vector_uses_is_blanked(tmp_path: Path, used: int) -> None:
 
 
 def test_more_than_is_read_at_once_is_blanked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memcycle.stores.chroma_slack.CHUNK", 7)
+    monkeypatch.setattr("memcycle.stores.chroma.erase.CHUNK", 7)
     folder = craft(tmp_path, 3)
     Slack(tmp_path).blank()
     assert (folder / VECTORS).read_bytes() == (b"\1" * 3 * SIZE).ljust(ROOM * SIZE, b"\0")
@@ -193,8 +193,8 @@ import numpy as np
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma_index import ChromaIndex
-from memcycle.stores.chroma_slack import Slack
+from memcycle.stores.chroma.index import ChromaIndex
+from memcycle.stores.chroma.erase import Slack
 
 home, raw = Path(sys.argv[1]), sys.argv[2] == "raw"
 if raw:

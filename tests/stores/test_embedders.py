@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_openai import OpenAIEmbeddings
 
-from memcycle.core.clock import World
 from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, StoreError
 from memcycle.core.settings import Settings
+from memcycle.core.world import World
 from memcycle.evals.soak.meters import resident_mb
-from memcycle.stores import embedders
-from memcycle.stores.embedders import Embedder, open_embedder
+from memcycle.stores import embedder as embedders
+from memcycle.stores.embedder import Embedder, open_embedder
 from memcycle.stores.embedding_models import WORDLLAMA
 from tests.fakes import FakeEmbeddings, TooManyRequests, too_short, with_nan, wrong_dimension
 
@@ -285,9 +285,9 @@ import logging, socket, sys
 def no_network(*_, **__):
     raise AssertionError("network")
 socket.socket.connect = socket.getaddrinfo = no_network
-from memcycle.core.clock import World
+from memcycle.core.world import World
 from memcycle.core.settings import Settings
-from memcycle.stores.embedders import open_embedder
+from memcycle.stores.embedder import open_embedder
 embedder = open_embedder(Settings(), None, World())
 assert "wordllama" not in sys.modules, "loaded before it was needed"
 assert embedder.embed(["dogs"]).any()

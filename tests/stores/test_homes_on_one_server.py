@@ -9,7 +9,7 @@ from memcycle.core.scope import Scope
 from memcycle.evals.chroma_server import chroma_server
 from memcycle.stores.bank import Bank
 from memcycle.stores.ledger import meta
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, open_bank, said, texts
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memcycle.core.entry import Entry
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.search.request import Query, SearchRequest
 from memcycle.stores.writer import united
 from tests.banks import ANN, add, apply, open_bank, said
 

@@ -12,8 +12,9 @@ from langgraph.store.base import InvalidNamespaceError, PutOp, SearchOp
 from memcycle.core.errors import BadInput, EmbedderMismatch, EmbeddingFailed, StoreError
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import LEDGER_FILE, Bank
-from memcycle.stores.langgraph_store import MemcycleStore, served_store
-from memcycle.stores.ledger import entry_writes, item_vectors, items, schema
+from memcycle.stores.items.store import MemcycleStore, served_store
+from memcycle.stores.ledger import entries as entry_writes
+from memcycle.stores.ledger import item_vectors, items, schema
 from memcycle.stores.registry import shared_bank
 from tests.banks import ANN, clock, fact, open_bank, texts
 from tests.fakes import FakeEmbeddings, bag_of_words

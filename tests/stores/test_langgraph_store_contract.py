@@ -50,7 +50,7 @@ from langgraph.store.sqlite import SqliteStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from memcycle.core.settings import Settings
-from memcycle.stores.langgraph_store import MemcycleStore
+from memcycle.stores.items.store import MemcycleStore
 from tests.banks import clock
 from tests.fakes import FakeEmbeddings
 

@@ -12,9 +12,10 @@ from langgraph.store.base import InvalidNamespaceError
 
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.settings import Settings
-from memcycle.stores import item_search, mirror
 from memcycle.stores.bank import LEDGER_FILE, Bank
-from memcycle.stores.langgraph_store import MemcycleStore
+from memcycle.stores.chroma import mirror
+from memcycle.stores.items import store as item_search
+from memcycle.stores.items.store import MemcycleStore
 from memcycle.stores.ledger import item_vectors
 from tests.banks import ANN, clock, open_bank, said
 from tests.fakes import FakeEmbeddings

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from memcycle.core.errors import StoreError
-from memcycle.stores.item_sweeper import Sweeper
+from memcycle.stores.items.store import Sweeper
 from tests.hand_clock import HandClock
 from tests.items import PEOPLE, keys, open_store
 

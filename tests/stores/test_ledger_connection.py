@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from memcycle.core.clock import World
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
+from memcycle.core.world import World
 from memcycle.stores.ledger import meta, schema
 from memcycle.stores.ledger.connection import LOG_BYTES, Ledger
 
@@ -248,7 +248,7 @@ def test_one_scopes_writes_wait_for_each_other(path):
 _CHILD = """
 import sys
 from pathlib import Path
-from memcycle.core.clock import World
+from memcycle.core.world import World
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.connection import Ledger
 

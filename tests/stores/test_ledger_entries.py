@@ -5,10 +5,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memcycle.core.clock import World
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger import entries, entry_writes
+from memcycle.core.world import World
+from memcycle.stores.ledger import entries
+from memcycle.stores.ledger import entries as entry_writes
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.ledger.entries import Listing
 from tests.banks import ANN, BOB, fact

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memcycle.core.language.tokens import stems, tokenize
-from memcycle.stores import full_text
+from memcycle.stores.chroma import erase as full_text
 from memcycle.stores.search import lexical
 from memcycle.stores.search.lexical import LexicalRow
 

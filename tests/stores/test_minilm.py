@@ -7,9 +7,9 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
-from memcycle.core.clock import World
 from memcycle.core.settings import Settings
-from memcycle.stores.embedders import open_embedder
+from memcycle.core.world import World
+from memcycle.stores.embedder import open_embedder
 from memcycle.stores.minilm import BATCH
 
 PIECES = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "dog", "##s", "bark", "loud", "##ly", "!"]

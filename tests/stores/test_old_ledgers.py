@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 
 from memcycle.stores.bank import LEDGER_FILE
-from memcycle.stores.langgraph_store import MemcycleStore
+from memcycle.stores.items.store import MemcycleStore
 from memcycle.stores.ledger import schema
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, BOB, said
 from tests.stores.old_ledgers import FIXTURES, NOTES, TWO, content, expected, opened, unpack
 

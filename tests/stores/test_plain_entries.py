@@ -5,10 +5,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from memcycle.core.clock import World
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger import entries, entry_writes, plain_entries
+from memcycle.core.world import World
+from memcycle.stores.ledger import entries
+from memcycle.stores.ledger import entries as entry_writes
+from memcycle.stores.ledger import entries as plain_entries
 from memcycle.stores.ledger.connection import Ledger
 from tests.banks import ANN, BOB, fact
 
@@ -51,12 +53,14 @@ def test_the_same_is_read_as_with_vectors(ledger, given_, around):
     rows = [stored.row for stored in put(ledger, *made)]
     with ledger.write() as conn:
         full = {stored.row: stored.entry for stored in entries.by_rows(conn, rows).values()}
-        assert plain_entries.by_rows(conn, rows) == full
+        assert plain_entries.by_rows_plain_entries(conn, rows) == full
         assert list(full.values()) == made
-        assert plain_entries.by_ids(conn, ANN, ids) == {entry.id: entry for entry in made}
+        assert plain_entries.by_ids_plain_entries(conn, ANN, ids) == {entry.id: entry for entry in made}
         for granularity in (None, "raw"):
             asked = (conn, ANN, ["D1:1"], granularity)
-            assert plain_entries.by_turns(*asked) == [one.entry for one in entries.by_turns(*asked)]
+            assert plain_entries.by_turns_plain_entries(*asked) == [
+                one.entry for one in entries.by_turns(*asked)
+            ]
         entry_writes.delete(conn, rows)
 
 
@@ -64,16 +68,18 @@ def test_reads_stay_in_their_base_scope(ledger):
     mine, theirs = fact("same", "D1:1"), fact("same", "D1:1", scope=BOB)
     put(ledger, mine, theirs)
     with ledger.read() as conn:
-        assert list(plain_entries.by_ids(conn, ANN, [mine.id, theirs.id])) == [mine.id]
-        assert [one.id for one in plain_entries.by_turns(conn, ANN, ["D1:1"])] == [mine.id]
-        assert plain_entries.by_turns(conn, ANN, ["D1:1"], statuses=("forgotten",)) == []
+        assert list(plain_entries.by_ids_plain_entries(conn, ANN, [mine.id, theirs.id])) == [mine.id]
+        assert [one.id for one in plain_entries.by_turns_plain_entries(conn, ANN, ["D1:1"])] == [mine.id]
+        assert plain_entries.by_turns_plain_entries(conn, ANN, ["D1:1"], statuses=("forgotten",)) == []
 
 
 def test_what_a_reader_does_to_an_entry_is_its_own(ledger):
     metadata = {"nested": {"list": [1, None, "\u00fc"]}}
     (stored,) = put(ledger, fact("Ann loves tea", metadata=metadata))
     with ledger.read() as conn:
-        first, second = (plain_entries.by_rows(conn, [stored.row])[stored.row] for _ in range(2))
+        first, second = (
+            plain_entries.by_rows_plain_entries(conn, [stored.row])[stored.row] for _ in range(2)
+        )
     first.metadata["nested"]["list"].append(2)
     assert second.metadata == {"nested": {"list": [1, None, "\u00fc"]}}
 
@@ -84,5 +90,5 @@ def test_a_changed_entry_is_read_as_it_is_now(ledger):
     for importance in (0.1, 0.9, 0.1):
         with ledger.write() as conn:
             conn.execute("UPDATE entries SET importance = ?", (importance,))
-            seen.append(plain_entries.by_rows(conn, [stored.row])[stored.row].importance)
+            seen.append(plain_entries.by_rows_plain_entries(conn, [stored.row])[stored.row].importance)
     assert seen == [0.1, 0.9, 0.1]

@@ -5,7 +5,7 @@ import pytest
 
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, BOB, add, apply, open_bank, said, texts, update
 
 NEW_HOME = Scope(user="ann")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memcycle.core.departure import departure
 from memcycle.core.edit import Edit
+from memcycle.core.entry import departure
 from tests.banks import ANN, BOB, add, apply, fact, said, texts, update
 
 REPAIRER, WHY = "repairer", "it did not help"

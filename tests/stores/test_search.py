@@ -3,13 +3,13 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from memcycle.core.clock import World
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta, Views, Weights
+from memcycle.core.world import World
 from memcycle.stores.ledger.connection import Ledger
-from memcycle.stores.request import Filters, Query, SearchRequest
 from memcycle.stores.search import search as search_module
+from memcycle.stores.search.request import Filters, Query, SearchRequest
 from memcycle.stores.search.search import Search
 from memcycle.stores.writer import Writer
 

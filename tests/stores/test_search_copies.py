@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memcycle.core.clock import World
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
+from memcycle.core.world import World
 from memcycle.stores.bank import Bank
 from memcycle.stores.ledger import changes
-from memcycle.stores.request import Query, SearchRequest
-from memcycle.stores.search import reading
-from memcycle.stores.search.copies import Copies
+from memcycle.stores.search import snapshot as reading
+from memcycle.stores.search.request import Query, SearchRequest
+from memcycle.stores.search.snapshot import Copies
 
 MAY_7 = datetime(2023, 5, 7, 12, tzinfo=UTC)
 

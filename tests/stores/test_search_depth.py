@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcycle.core.theta import Theta, Views, Weights
-from memcycle.stores.search.depth import narrowed
 from memcycle.stores.search.ranker import EVIDENCE, LEXICAL, NAMES, Measured
+from memcycle.stores.search.search import narrowed
 
 SIZE = 5
 ORDER = np.arange(SIZE)

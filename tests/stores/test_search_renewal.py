@@ -16,7 +16,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import Bank
 from memcycle.stores.ledger import changes
-from memcycle.stores.search import reading
+from memcycle.stores.search import snapshot as reading
 from tests.banks import ANN, ListIndex, add, clock, said, update
 from tests.fakes import FakeEmbeddings
 

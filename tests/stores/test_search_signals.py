@@ -4,15 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memcycle.core.clock import World
 from memcycle.core.edit import Edit
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
+from memcycle.core.world import World
 from memcycle.stores.bank import Bank
-from memcycle.stores.request import Query, SearchRequest
 from memcycle.stores.search.ranker import NAMES
+from memcycle.stores.search.request import Query, SearchRequest
 
 START = datetime(2023, 5, 7, 12, tzinfo=UTC)
 NOW = datetime(2023, 7, 6, 12, tzinfo=UTC)

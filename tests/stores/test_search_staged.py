@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from memcycle.stores.request import Query, SearchRequest
 from memcycle.stores.search import search
+from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, SAID, said
 
 

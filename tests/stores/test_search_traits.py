@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memcycle.stores.search import traits
+from memcycle.stores.search import lexical as traits
 
 MAY_7 = datetime(2023, 5, 7, tzinfo=UTC)
 NAMES = {

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memcycle.core.departure import departure
+from memcycle.core.entry import departure
 from memcycle.core.errors import StoreError
 from memcycle.core.settings import Retention
-from memcycle.stores import mirror
 from memcycle.stores.bank import Bank
+from memcycle.stores.chroma import mirror
 from tests.banks import ANN, BOB, SAID, ListIndex, add, apply, open_bank, said, texts
 
 LONG = "Nora brought a tin of roasted walnuts to the choir rehearsal in the old church"

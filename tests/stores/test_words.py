@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from memcycle.core.errors import StoreError
 from memcycle.core.theta import Theta, Weights
 from memcycle.stores.ledger import entry_words
-from memcycle.stores.request import Query, SearchRequest
+from memcycle.stores.search.request import Query, SearchRequest
 from memcycle.stores.words import KEPT, Shrinking, Small, Words, stacked
 from tests.banks import ANN, BOB, add, open_bank, said
 from tests.fakes import FakeEmbeddings, bag_of_words

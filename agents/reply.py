@@ -1,0 +1,429 @@
+"""What went wrong when a model was asked: whether asking again may help, whether it was shown too much.
+
+Tolerated: reasoning before the answer, prose, fences, trailing commas, literal line breaks in strings, a
+bare list where one list is all that is asked. Everything else is an error for the model to put right.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_origin
+
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from pydantic import BaseModel, ValidationError
+
+from memcycle.core.errors import ModelUnavailable, RoleFailed
+
+if TYPE_CHECKING:
+    from openai import LengthFinishReasonError
+
+DECODER = json.JSONDecoder(strict=False)
+"""Literal line breaks inside strings are taken: models write them, and they cannot be mistaken."""
+
+_FENCE = re.compile(r"\A```[\w-]*\s*\n(.*?)\n?\s*```\Z", re.DOTALL)
+_ANY = re.compile(r"[{\[]")
+
+
+class Found(NamedTuple):
+    """JSON values of a text in order, and what broke if one began and did not end."""
+
+    values: list[Any]
+    broken: str
+
+
+def whole_json(text: str) -> Any:
+    """The value where the text (or its only fence) is one JSON value and nothing else, else None."""
+    fenced = _FENCE.match(text)
+    bare = fenced.group(1).strip() if fenced else text
+    if bare[:1] not in ("{", "["):
+        return None
+    first = next(_spans(bare), None)
+    return first.value if first and not first.broken and first.end == len(bare) else None
+
+
+def find_json(text: str) -> Found:
+    """The outermost JSON values of a text, in order."""
+    spans = list(_spans(text))
+    broken = next((span.broken for span in spans if span.broken), "")
+    return Found([span.value for span in spans if not span.broken], broken)
+
+
+class _Span(NamedTuple):
+    value: Any
+    end: int
+    broken: str
+
+
+def _spans(text: str) -> Iterator[_Span]:
+    """Outermost JSON values of a text. After one that breaks the search goes on behind the break, so that
+    its inner parts are not taken for answers and the time stays linear."""
+    position = 0
+    while match := _ANY.search(text, position):
+        start = match.start()
+        try:
+            value, position, text = _decode(text, start)
+            yield _Span(value, position, "")
+        except json.JSONDecodeError as error:
+            began = bool(text[start + 1 : error.pos].strip()) or error.msg.startswith("Unterminated")
+            position = max(error.pos, start + 1)
+            if began:
+                yield _Span(None, position, f"broken JSON at character {error.pos - start}: {error.msg}")
+        except RecursionError:
+            yield _Span(None, len(text), "the JSON is nested too deeply")
+            return
+
+
+def _decode(text: str, start: int) -> tuple[Any, int, str]:
+    """The value at `start`, its end, and the text, in which trailing commas became spaces."""
+    while True:
+        try:
+            value, end = DECODER.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            comma = _trailing_comma(text, start, error.pos)
+            if comma is None:
+                raise
+            text = f"{text[:comma]} {text[comma + 1 :]}"
+        else:
+            return value, end, text
+
+
+def _trailing_comma(text: str, start: int, position: int) -> int | None:
+    """Where the parser stopped because of a comma before a closing bracket: the comma's place.
+
+    The parser itself says where it stopped, so commas inside strings are never touched. Pythons differ in
+    whether they point at the comma or at the bracket.
+    """
+    if text[position : position + 1] in ("]", "}"):
+        position = start + len(text[start:position].rstrip()) - 1
+    closes = text[position + 1 :].lstrip()[:1] in ("]", "}")
+    return position if text[position : position + 1] == "," and closes else None
+
+
+Output = TypeVar("Output", bound=BaseModel)
+
+_REASONING = r"think|thinking|thought|reasoning"
+_BLOCK = re.compile(rf"<({_REASONING})>.*?</\1>|\[THINK\].*?\[/THINK\]", re.DOTALL | re.IGNORECASE)
+_CLOSE = re.compile(rf"\A.*(?:</(?:{_REASONING})>|\[/THINK\])", re.DOTALL | re.IGNORECASE)
+_OPEN = re.compile(rf"(?:<(?:{_REASONING})>|\[THINK\]).*", re.DOTALL | re.IGNORECASE)
+_SHOWN_ERRORS = 5
+
+
+class Unreadable(ValueError):
+    """A reply that does not hold the output asked for. `str(error)` is told to the model."""
+
+
+class NoAnswer(ValueError):
+    """The model or its provider gave no answer. Asking again in the same words is no use."""
+
+
+def read_reply(
+    message: BaseMessage, model: type[Output], *, context: Mapping[str, Any] | None = None
+) -> Output:
+    """The output in a reply: from tool call arguments where there are any, else from its text.
+
+    Args:
+        message: The raw reply.
+        model: The output model.
+        context: Handed to the model's validators (`zone`: the zone of times without one).
+
+    Raises:
+        NoAnswer: a refusal or a content filter.
+        Unreadable: no JSON, broken JSON, the schema echoed, or values that do not fit; says which field.
+    """
+    _check_refusal(message)
+    arguments = _tool_arguments(message, model)
+    if arguments is not None:
+        return _validate(arguments, model, context)
+    text = reply_text(message)
+    if not text:
+        raise Unreadable("the reply is empty")
+    found = find_json(text)
+    return _choose(found, text, model, context)
+
+
+def reply_text(message: BaseMessage) -> str:
+    """The text of a reply: parts of type text only, without reasoning blocks."""
+    content = message.content
+    if isinstance(content, str):
+        return drop_reasoning(content)
+    parts = [part if isinstance(part, str) else _part_text(part) for part in content]
+    return drop_reasoning("".join(parts))
+
+
+def reply_words(message: BaseMessage) -> str:
+    """What the model said, for excerpts and re-asks: its text, else its tool call arguments."""
+    return reply_text(message) or "\n".join(text for _, text in _raw_calls(message))
+
+
+def drop_reasoning(text: str) -> str:
+    """The text after (or without) reasoning blocks, also where the opening mark was lost."""
+    text = text.strip()
+    if whole_json(text) is not None:
+        return text  # the marks, if any, stand inside a string of the answer
+    text = _BLOCK.sub("", text)
+    text = _CLOSE.sub("", text)
+    return _OPEN.sub("", text).strip()
+
+
+def was_cut(message: BaseMessage) -> bool:
+    """Whether the reply ended because the token limit was reached."""
+    return bool(_ends(message) & {"length", "max_tokens", "max_output_tokens"})
+
+
+def output_tokens(message: BaseMessage) -> int:
+    """Output tokens the provider reported, 0 when it did not."""
+    usage = message.usage_metadata if isinstance(message, AIMessage) else None
+    return int(usage["output_tokens"]) if usage else 0
+
+
+def list_field(model: type[BaseModel]) -> str | None:
+    """Name of the one required field where that is a list, else None."""
+    required = [name for name, info in model.model_fields.items() if info.is_required()]
+    if len(required) != 1 or get_origin(model.model_fields[required[0]].annotation) is not list:
+        return None
+    return required[0]
+
+
+def complete_items(
+    message: BaseMessage, model: type[Output], *, context: Mapping[str, Any] | None = None
+) -> Output:
+    """What a cut reply holds whole: the items of its one list field that ended before the cut.
+
+    Raises:
+        NoAnswer: the output is not a single list, or no item of it is complete.
+        Unreadable: complete items that do not fit.
+    """
+    field = list_field(model)
+    if field is None:
+        raise NoAnswer("the reply was cut off by the token limit")
+    strings = [text for _, text in _raw_calls(message)] or [reply_text(message)]
+    items = _items_of(strings[0], field)
+    if not items:
+        raise NoAnswer("the reply was cut off by the token limit before its first item ended")
+    return _validate({field: items}, model, context)
+
+
+def _items_of(text: str, field: str) -> list[Any]:
+    start = re.search(rf'"{re.escape(field)}"\s*:\s*\[', text)
+    items: list[Any] = []
+    position = start.end() if start else len(text)
+    while (match := re.compile(r"[\s,]*").match(text, position)) and match.end() < len(text):
+        try:
+            item, position = DECODER.raw_decode(text, match.end())
+        except (json.JSONDecodeError, RecursionError):
+            break
+        if position >= len(text):
+            break  # a bare number or literal at the very end may itself be cut
+        items.append(item)
+    return items
+
+
+def _check_refusal(message: BaseMessage) -> None:
+    refusal = message.additional_kwargs.get("refusal")
+    parts = message.content if isinstance(message.content, list) else []
+    if refusal or any(isinstance(part, dict) and part.get("type") == "refusal" for part in parts):
+        raise NoAnswer("the model refused to answer")
+    if _ends(message) & {"content_filter", "refusal", "safety", "prohibited_content", "blocklist"}:
+        raise NoAnswer("the provider's content filter stopped the reply")
+
+
+def _ends(message: BaseMessage) -> set[str]:
+    """Reasons a provider gives for the end of a reply, in lower case (their keys differ by provider)."""
+    meta = message.response_metadata
+    said = [meta.get(key) for key in ("finish_reason", "stop_reason", "done_reason")]
+    said.append((meta.get("incomplete_details") or {}).get("reason"))
+    return {str(reason).lower() for reason in said if reason}
+
+
+def _part_text(part: Mapping[str, Any]) -> str:
+    return str(part.get("text") or "") if part.get("type") in {"text", "output_text"} else ""
+
+
+def _raw_calls(message: BaseMessage) -> list[tuple[dict[str, Any] | None, str]]:
+    """Tool calls as (arguments, their raw text); arguments None where the client could not parse."""
+    if not isinstance(message, AIMessage):
+        return []
+    good = [(dict(call["args"]), json.dumps(call["args"], ensure_ascii=False)) for call in message.tool_calls]
+    bad = [(None, call["args"] or "") for call in message.invalid_tool_calls]
+    return [*good, *bad]
+
+
+def _tool_arguments(message: BaseMessage, model: type[BaseModel]) -> dict[str, Any] | None:
+    """Arguments of the tool call. Several calls that each bring part of one list are joined."""
+    calls = _raw_calls(message)
+    if not calls:
+        return None
+    found = [arguments if arguments is not None else _only_dict(text) for arguments, text in calls]
+    field = list_field(model)
+    if field is not None and len(found) > 1 and all(isinstance(one.get(field), list) for one in found):
+        return {field: [item for one in found for item in one[field]]}
+    return found[0]
+
+
+def _only_dict(text: str) -> dict[str, Any]:
+    found = find_json(text)
+    if len(found.values) == 1 and isinstance(found.values[0], dict) and not found.broken:
+        return found.values[0]
+    raise Unreadable(found.broken or "the arguments are not one JSON object")
+
+
+def _choose(found: Found, text: str, model: type[Output], context: Mapping[str, Any] | None) -> Output:
+    """The last object that fits; else a bare list where one list is all that is asked."""
+    objects = [value for value in found.values if isinstance(value, dict)]
+    error: Unreadable | None = None
+    for value in reversed(objects):
+        try:
+            return _validate(value, model, context)
+        except Unreadable as raised:
+            error = error or raised
+    field = list_field(model)
+    if (
+        field
+        and not found.broken
+        and not objects
+        and len(found.values) == 1
+        and isinstance(found.values[0], list)
+    ):
+        items = found.values[0]
+        # A list of plain words in prose may be anything; alone it is the answer.
+        if whole_json(text) is not None or (items and all(isinstance(item, dict) for item in items)):
+            return _validate({field: items}, model, context)
+    if found.broken:
+        raise Unreadable(found.broken)
+    raise error or Unreadable("the reply holds no JSON object")
+
+
+def _validate(value: dict[str, Any], model: type[Output], context: Mapping[str, Any] | None) -> Output:
+    fields = model.model_fields
+    known = [name for name in fields if name in value]
+    missing = [name for name, info in fields.items() if info.is_required() and name not in value]
+    if not known and ("properties" in value or "$defs" in value):
+        raise Unreadable(
+            f"the reply is the schema itself, not an answer; missing: {', '.join(missing or fields)}"
+        )
+    if value and not known and not missing:
+        raise Unreadable(f"the reply has none of the fields {', '.join(fields)}")
+    try:
+        # What models are not asked for, they do not get to say.
+        asked = _asked_fields(model)
+        said = {name: part for name, part in value.items() if name in asked}
+        return model.model_validate(said, context=dict(context or {}))
+    except ValidationError as error:
+        raise Unreadable(_explain(error)) from error
+
+
+@cache
+def _asked_fields(model: type[BaseModel]) -> frozenset[str]:
+    # Making the schema takes longer than reading a reply.
+    return frozenset(model.model_json_schema()["properties"])
+
+
+def _explain(error: ValidationError) -> str:
+    """What does not fit, by field; without the values, so that it can be logged."""
+    lines = []
+    for one in error.errors(include_url=False, include_input=False, include_context=False)[:_SHOWN_ERRORS]:
+        lines.append(f"{'.'.join(str(part) for part in one['loc']) or 'reply'}: {one['msg']}")
+    return "; ".join(lines)
+
+
+_UNSUPPORTED = {400, 404, 415, 422, 501}
+_TOOLS = ("tool", "function")
+# Models whose schema mode is a tool call underneath are refused in the words of tools.
+_NAMES = {
+    "json_schema": ("response_format", "json_schema", "structured", "guided", "strict", *_TOOLS),
+    "tools": _TOOLS,
+}
+
+
+def rejects_rung(error: Exception, rung: str) -> bool:
+    """Whether the server said that it does not know this way (`json_schema`, `tools`) of asking."""
+    if isinstance(error, ContextOverflowError) or getattr(error, "status_code", None) not in _UNSUPPORTED:
+        return False
+    said = _said(error)
+    return any(name in said for name in _NAMES.get(rung, ()))
+
+
+def rejects_budget(error: Exception) -> bool:
+    """Whether the server said that so many output tokens are more than the model has."""
+    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    return getattr(error, "status_code", None) in _UNSUPPORTED and any(name in _said(error) for name in names)
+
+
+def reply_in_error(error: Exception) -> AIMessage | None:
+    """The reply that the client's own parser raised over, None where the error is about something else.
+
+    Raises:
+        NoAnswer: a content filter, or a completion without choices.
+        ModelUnavailable: what came back is not a chat completion at all.
+    """
+    # An SDK that is not loaded has raised nothing; loading it takes a second.
+    openai: Any = sys.modules.get("openai")
+    if openai and isinstance(error, openai.LengthFinishReasonError):
+        return _cut_reply(error)
+    if openai and isinstance(error, openai.ContentFilterFinishReasonError):
+        raise NoAnswer("the provider's content filter stopped the reply") from error
+    # The client indexes and iterates choices without looking; its errors are told apart by their words.
+    if isinstance(error, IndexError) or (
+        isinstance(error, TypeError | KeyError)
+        and ("choices" in str(error) or "'NoneType' object is not" in str(error))
+    ):
+        raise NoAnswer("the server's completion has no choices") from error
+    alien = isinstance(error, AttributeError) and "choices" in str(error)
+    if alien or (isinstance(error, ValueError) and type(error).__module__ in {"builtins", "json.decoder"}):
+        raise ModelUnavailable(
+            "the server's reply is not a chat completion; check that the base URL is that of an "
+            "OpenAI-compatible server (it usually ends in /v1)"
+        ) from error
+    return None
+
+
+def _cut_reply(error: "LengthFinishReasonError") -> AIMessage:
+    usage = error.completion.usage
+    counted = usage and UsageMetadata(
+        input_tokens=usage.prompt_tokens,
+        output_tokens=usage.completion_tokens,
+        total_tokens=usage.total_tokens,
+    )
+    text = error.completion.choices[0].message.content or ""
+    return AIMessage(text, response_metadata={"finish_reason": "length"}, usage_metadata=counted or None)
+
+
+def _said(error: Exception) -> str:
+    """Message and body in lower case: servers differ in where they say it."""
+    return f"{error} {getattr(error, 'body', '')}".lower()
+
+
+_PASSING = frozenset({408, 409, 425, 429})
+_SERVER = 500
+_TOO_LARGE = 413
+_BAD_REQUEST = 400
+_LENGTH = re.compile(
+    r"context[ _](?:length|window)|maximum context|too (?:long|large|many tokens)|prompt is too long|"
+    r"max(?:imum)?[ _]tokens|token limit",
+    re.IGNORECASE,
+)
+_CONNECTION = re.compile(r"(?:Connection|Connect|Timeout|Read|Write|Protocol)(?:Error|Timeout)?$")
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether the same question may be answered a little later.
+
+    True for a reply that fitted no schema, for a server that was busy, broken or out of reach; not for a
+    refused key or a wrong request. Told by status and kind, as all providers' clients have them.
+    """
+    if isinstance(error, RoleFailed | TimeoutError | ConnectionError):
+        return True
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return status in _PASSING or status >= _SERVER
+    return bool(_CONNECTION.search(type(error).__name__))
+
+
+def is_too_long(error: Exception) -> bool:
+    """Whether a model refused since it was shown more than it can take."""
+    status = getattr(error, "status_code", None)
+    return status == _TOO_LARGE or (status == _BAD_REQUEST and _LENGTH.search(str(error)) is not None)

@@ -1,0 +1,181 @@
+"""The Refresher's proposals, held against the guards."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memcycle.agents.constructor import FactDraft
+from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, RefresherOutput
+from memcycle.agents.views import MemoryView, TurnView
+from memcycle.core.edit import Edit, Rejected
+from memcycle.core.entry import Entry, same_text
+from memcycle.core.errors import RoleFailed
+from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+from memcycle.graph.environment import Env
+from memcycle.graph.guards import requested_deletion, support
+from memcycle.graph.node import Call
+from memcycle.graph.organisation import Decided, Made, fact_entry
+from memcycle.graph.search import turn_views
+from memcycle.graph.states import ConflictRef
+
+
+@dataclass(frozen=True)
+class ConflictSet:
+    """The conflicts of one run with the entries and turns they name. Memories are numbered in `memories`."""
+
+    refs: Sequence[ConflictRef]
+    entries: dict[str, Entry]
+    turns: Sequence[Turn]
+
+    @property
+    def memories(self) -> list[Entry]:
+        """Each entry of the set once, facts only: raw turns and episodes are never refreshed."""
+        named = [ref["memory"] for ref in self.refs] + [ref["other"] for ref in self.refs if ref["other"]]
+        found = [self.entries[name] for name in dict.fromkeys(named) if name in self.entries]
+        return [entry for entry in found if entry.granularity == "fact"]
+
+    def turn(self, name: str | None) -> Turn | None:
+        """The turn of that id."""
+        return next((turn for turn in self.turns if turn.id == name), None)
+
+
+def refresher_call(env: Env, conflicts: ConflictSet) -> Call | None:
+    """The Refresher's call, None when no stored fact is in conflict."""
+    numbers = {entry.id: n for n, entry in enumerate(conflicts.memories)}
+    shown = {turn.id: view for turn, view in zip(conflicts.turns, turn_views(conflicts.turns), strict=True)}
+    views = [
+        ConflictView(
+            memory=_memory(conflicts, numbers, ref["memory"]),
+            turn=shown.get(ref["turn"] or ""),
+            other=_memory(conflicts, numbers, ref["other"]) if ref["other"] in numbers else None,
+            why=ref["why"],
+        )
+        for ref in conflicts.refs
+        if ref["memory"] in numbers
+    ]
+    turns: list[TurnView] = list(shown.values())
+    return (
+        env.call("refresher", RefresherInput(conflicts=views, turns=turns, now=env.now())) if views else None
+    )
+
+
+def _memory(conflicts: ConflictSet, numbers: dict[str, int], name: str | None) -> MemoryView:
+    return MemoryView.of(numbers[name or ""], conflicts.entries[name or ""])
+
+
+@dataclass
+class Guarded:
+    """Edits the guards let through, deletions that may become supersessions, and refusals."""
+
+    edits: list[Edit] = field(default_factory=list)
+    supersede: list[ConflictRef] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def propose(
+    env: Env, scope: Scope, refs: Sequence[ConflictRef], turns: Sequence[Turn]
+) -> Generator[Call, Any, Guarded]:
+    """Asks the Refresher about the conflicts and holds what it proposes against the guards.
+
+    Nothing is refreshed where no stored fact is in conflict, or where the role fails.
+    """
+    names = [name for ref in refs for name in (ref["memory"], ref["other"]) if name]
+    entries = {entry.id: entry for entry in env.bank().get(scope, names)}
+    conflicts = ConflictSet(refs, entries, turns)
+    call = refresher_call(env, conflicts)
+    if call is None:
+        return Guarded()
+    try:
+        output = yield call
+    except RoleFailed as failed:
+        return Guarded(warnings=[f"nothing refreshed: {failed}"])
+    return guard_refresh(output, conflicts, env.made("refresher", scope))
+
+
+def guard_refresh(output: RefresherOutput, conflicts: ConflictSet, made: Made) -> Guarded:
+    """Holds each proposal against the guards (AMA 3.4, design section 6).
+
+    Only memories of the conflict set may be touched, each once. DELETE needs the user's quoted words;
+    without them it waits for a new fact of the contradicting turn to supersede the memory. UPDATE
+    rests on a human turn that supports it, or on the other, newer memory of the conflict.
+    """
+    guarded, seen = Guarded(), set[int]()
+    for edit in output.edits:
+        if edit.op == "NONE":
+            continue
+        if not 0 <= edit.memory < len(conflicts.memories):
+            why = f"the Refresher named memory {edit.memory}, which is not in the conflict set"
+            guarded.rejected.append(Rejected(text=edit.text, why=why))
+        elif edit.memory in seen:
+            guarded.rejected.append(Rejected(text=edit.text, why=f"a second edit of memory {edit.memory}"))
+        else:
+            seen.add(edit.memory)
+            _guard_one(edit, conflicts.memories[edit.memory], conflicts, made, guarded)
+    return guarded
+
+
+def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made, into: Guarded) -> None:
+    refs = [ref for ref in conflicts.refs if target.id in (ref["memory"], ref["other"])]
+    if edit.op == "DELETE":
+        asked = requested_deletion(edit.quote, conflicts.turns)
+        if asked is not None:
+            into.edits.append(_edit("DELETE", target, edit, quote=edit.quote))
+        elif any(ref["turn"] for ref in refs):
+            into.supersede.extend(ref for ref in refs if ref["turn"])
+        else:
+            why = "deletion needs the user's own quoted words; nothing new contradicts it"
+            into.rejected.append(Rejected(text=target.text, why=why, target=target.id))
+        return
+    if not edit.text.strip() or same_text(edit.text) == same_text(target.text):
+        into.rejected.append(Rejected(text=edit.text, why="the update changes nothing", target=target.id))
+        return
+    other = next(
+        (name for ref in refs for name in (ref["memory"], ref["other"]) if name not in (None, target.id)),
+        None,
+    )
+    newer = conflicts.entries.get(other or "")
+    if newer is not None and newer.granularity == "fact" and same_text(newer.text) == same_text(edit.text):
+        into.edits.append(_edit("UPDATE", target, edit, entry=newer))
+        return
+    named = conflicts.turns[edit.turn - 1] if edit.turn and 0 < edit.turn <= len(conflicts.turns) else None
+    turn = named or next((found for ref in refs if (found := conflicts.turn(ref["turn"]))), None)
+    if turn is None or not turn.is_evidence:
+        into.rejected.append(
+            Rejected(text=edit.text, why="no person's turn stands behind it", target=target.id)
+        )
+    elif support(edit.text, turn) == 0:
+        into.rejected.append(Rejected(text=edit.text, why="its turn does not say so", target=target.id))
+    else:
+        into.edits.append(_edit("UPDATE", target, edit, entry=_successor(edit, target, turn, made)))
+
+
+def _edit(
+    op: str, target: Entry, edit: Refresh, entry: Entry | None = None, quote: str | None = None
+) -> Edit:
+    return Edit.model_validate(
+        {
+            "op": op,
+            "entry": entry,
+            "target": target.id,
+            "reason": edit.why,
+            "actor": "refresher",
+            "quote": quote,
+        }
+    )
+
+
+def _successor(edit: Refresh, target: Entry, turn: Turn, made: Made) -> Entry:
+    draft = FactDraft(
+        text=edit.text,
+        turn=0,
+        kind=target.kind,
+        speaker=target.speaker,
+        event_time=edit.event_time,
+        event_precision="day",
+        entities=list(target.entities),
+        persons=list(target.persons),
+        importance=target.importance,
+    )
+    return fact_entry(Decided(draft, turn, (), "UPDATE", target, edit.why, actor="refresher"), made)

@@ -1,0 +1,89 @@
+"""Where episodes end, and writing them: shared by remember and session."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from memcycle.agents.episodes import Boundary, TriggerInput, WriterInput, WriterOutput
+from memcycle.agents.rules import RULES
+from memcycle.core.entry import Entry, new_entry
+from memcycle.core.errors import RoleFailed
+from memcycle.core.language.tokens import approx_tokens
+from memcycle.core.theta import Theta
+from memcycle.core.turn import Turn
+from memcycle.graph.environment import Env
+from memcycle.graph.node import Call
+from memcycle.graph.organisation import Made
+from memcycle.graph.search import turn_views
+
+
+def trigger_input(segment: Sequence[Turn], chunk: Sequence[str]) -> TriggerInput:
+    """The open segment with the number of its turns that are new."""
+    own = set(chunk)
+    return TriggerInput(turns=turn_views(segment), new=sum(turn.id in own for turn in segment))
+
+
+def has_cue(value: TriggerInput) -> bool:
+    """Whether the rules see any reason to split: without one, and unsaturated, no model is asked."""
+    return bool(RULES["episode_trigger"](value).boundaries)
+
+
+def cut(segment: Sequence[Turn], boundaries: Sequence[Boundary], theta: Theta) -> list[list[Turn]]:
+    """The finished episodes of a segment, in order: at the boundaries, and where the window saturates.
+
+    A number outside the segment is ignored. Saturation (AMA: 20 turns or 2,000 tokens) closes an episode
+    whatever the trigger says.
+    """
+    ends = {boundary.after for boundary in boundaries}
+    finished: list[list[Turn]] = []
+    current: list[Turn] = []
+    tokens = 0
+    for n, turn in enumerate(segment, 1):
+        current.append(turn)
+        tokens += approx_tokens(turn.text)
+        full = len(current) >= theta.saturation_turns or tokens >= theta.saturation_tokens
+        if n in ends or full:
+            finished.append(current)
+            current, tokens = [], 0
+    return finished
+
+
+def writer_calls(env: Env, episodes: Sequence[Sequence[Turn]]) -> list[Call]:
+    """One call of the Episode writer an episode."""
+    return [env.call("episode_writer", WriterInput(turns=turn_views(turns))) for turns in episodes]
+
+
+def written(
+    episodes: Sequence[Sequence[Turn]], replies: Sequence[WriterOutput | RoleFailed], made: Made
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Episode entries as dicts, and a warning for each that had to be written by extraction."""
+    entries, warnings = [], []
+    for turns, reply in zip(episodes, replies, strict=True):
+        output = reply
+        if isinstance(output, RoleFailed):
+            warnings.append(f"episode of {turns[0].id} to {turns[-1].id} written by extraction: {output}")
+            output = RULES["episode_writer"](WriterInput(turns=turn_views(turns)))
+        entries.append(_episode(turns, output, made).model_dump(mode="json"))
+    return entries, warnings
+
+
+def _episode(turns: Sequence[Turn], output: WriterOutput, made: Made) -> Entry:
+    return new_entry(
+        made.scope.within(turns[0].session),
+        "episode",
+        output.text,
+        tuple(turn.id for turn in turns),
+        title=output.title,
+        event_time=turns[0].time,
+        event_precision="minute",
+        valid_from=turns[0].time,
+        observed_at=turns[-1].time,
+        persons=tuple(output.persons),
+        locations=tuple(output.locations),
+        topics=tuple(output.topics),
+        keywords=tuple(output.keywords),
+        importance=output.importance,
+        actor="episode_writer",
+        model=made.model,
+        prompt=made.prompt,
+        pipeline=made.pipeline,
+    )

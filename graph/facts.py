@@ -1,0 +1,312 @@
+"""Each new fact is checked once more before it is stored: what it does to memory, if it may."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from memcycle.agents.constructor import FactDraft
+from memcycle.agents.judge import FactJudgeInput, FactJudgeOutput, FactVerdict, NewFact
+from memcycle.agents.views import MemoryView, TurnView
+from memcycle.core.edit import Edit, Rejected
+from memcycle.core.entry import Entry, same_text
+from memcycle.core.errors import EmbeddingFailed
+from memcycle.core.language.date_forms import another_occasion
+from memcycle.core.language.tokens import content_stems
+from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+from memcycle.graph.environment import Env
+from memcycle.graph.guards import (
+    best_source,
+    plainly_said,
+    relative_reading,
+    requested_deletion,
+    stands_in,
+    support,
+)
+from memcycle.graph.node import Call
+from memcycle.graph.organisation import Decided
+from memcycle.graph.states import ConflictRef
+from memcycle.stores.search.request import Hit, Query, SearchRequest
+
+NEAREST = 5
+CLOSE_WORDS = 0.5
+FAILURES_IN_A_ROW = 2
+"""Facts that cannot be embedded, one after another, before the rest is given up: each waits for retries."""
+
+
+@dataclass(frozen=True)
+class Grounded:
+    """A draft with its source turn, the turns it refers to, and the stored facts nearest to it."""
+
+    draft: FactDraft
+    turn: Turn
+    related: tuple[str, ...]
+    near: tuple[Entry, ...] = ()
+    close: bool = False
+
+    @property
+    def supported(self) -> bool:
+        """Whether its turn plainly says so, as far as code can tell."""
+        return plainly_said(self.draft.text, self.turn)
+
+    @property
+    def speaker(self) -> str:
+        """Whom it is told of: who said its turn, unless the draft names another."""
+        return self.draft.speaker or self.turn.speaker
+
+    def repeats(self, entry: Entry) -> bool:
+        """Whether it says what a stored fact says, in the same words and of the same occasion."""
+        return same_text(self.draft.text) == same_text(entry.text) and not self.differs_in_time(entry)
+
+    def differs_in_time(self, entry: Entry) -> bool:
+        """Whether the two are dated so that they cannot be of one occasion."""
+        draft = self.draft
+        return another_occasion(
+            draft.event_time, draft.event_precision, entry.event_time, entry.event_precision
+        )
+
+    @property
+    def is_echo(self) -> bool:
+        """Whether it repeats a stored fact on a turn that shares no word with it: the model was shown that
+        fact, nobody said it again."""
+        return support(self.draft.text, self.turn) == 0 and any(self.repeats(entry) for entry in self.near)
+
+
+@dataclass
+class Outcome:
+    """What came of the drafts so far. `unread`: turns with facts that could not be embedded."""
+
+    facts: list[Decided] = field(default_factory=list)
+    deletions: list[Edit] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def ground(
+    drafts: Sequence[FactDraft], numbered: Mapping[int, Turn], chunk: Sequence[Turn], outcome: Outcome
+) -> list[Grounded]:
+    """Drafts with a human source turn. `numbered` holds what the Constructor was shown, chunk and window.
+
+    A fact rests on a turn of the chunk that a person said: assistant and tool text are no evidence.
+    A draft whose number is not of the chunk goes to the turn that supports it best. A time that depends on
+    the day it was said is read where the Constructor did not: the same words on another day are another fact.
+    """
+    own = {turn.id for turn in chunk}
+    grounded, seen = [], set[tuple[str, str]]()
+    for draft in drafts:
+        cited = numbered.get(draft.turn)
+        if cited is None and draft.turn:
+            warning = f"the Constructor cited turn {draft.turn}, which was not shown, for: {draft.text}"
+            outcome.warnings.append(warning)
+        turn = cited if cited is not None and cited.id in own else best_source(draft.text, chunk)
+        if not draft.text.strip():
+            outcome.rejected.append(Rejected(text=draft.text, why="an empty statement"))
+        elif turn is None:
+            outcome.rejected.append(Rejected(text=draft.text, why="no turn a person said supports it"))
+        elif not turn.is_evidence:
+            why = f"only {turn.role} text ({turn.id}) says so, which is no evidence about a person"
+            outcome.rejected.append(Rejected(text=draft.text, why=why))
+        elif (turn.id, same_text(draft.text)) not in seen:
+            seen.add((turn.id, same_text(draft.text)))
+            related = tuple(
+                numbered[n].id for n in draft.related_turns if n in numbered and numbered[n] != turn
+            )
+            grounded.append(Grounded(_with_time(draft, turn), turn, related))
+    return grounded
+
+
+def _with_time(draft: FactDraft, turn: Turn) -> FactDraft:
+    """The draft with a quote that stands in its turn, if any, and the reading of its relative time."""
+    changes: dict[str, object] = {"quote": draft.quote if stands_in(draft.quote, turn.text) else ""}
+    reading = None if draft.event_time else relative_reading(draft.text, turn.time)
+    if reading is not None:
+        changes |= {"event_time": reading.start, "event_precision": reading.precision}
+    return draft.model_copy(update=changes)
+
+
+def with_nearest(env: Env, scope: Scope, grounded: Sequence[Grounded], outcome: Outcome) -> list[Grounded]:
+    """The same with their nearest stored facts: one search for all.
+
+    Where the embedder fails on that, each is searched for alone; one that cannot be embedded is refused with
+    the reason, and its turn is read again by the next run.
+    """
+    if not grounded:
+        return []
+    try:
+        return _nearest(env, scope, grounded)
+    except EmbeddingFailed as failed:
+        found: list[Grounded] = []
+        in_a_row, error = 0, failed
+        for item in grounded:
+            if in_a_row < FAILURES_IN_A_ROW:
+                try:
+                    found += _nearest(env, scope, [item])
+                except EmbeddingFailed as single:
+                    in_a_row, error = in_a_row + 1, single
+                else:
+                    in_a_row = 0
+                    continue
+            outcome.rejected.append(Rejected(text=item.draft.text, why=str(error)))
+            outcome.unread.append(item.turn.id)
+        return found
+
+
+def _nearest(env: Env, scope: Scope, grounded: Sequence[Grounded]) -> list[Grounded]:
+    results = env.bank().search(
+        SearchRequest(
+            scope=scope,
+            queries=tuple(Query(text=item.draft.text) for item in grounded),
+            granularities=("fact",),
+            k=NEAREST,
+            theta=env.theta,
+        )
+    )
+    return [_near(env, item, hits) for item, hits in zip(grounded, results, strict=True)]
+
+
+def _near(env: Env, item: Grounded, hits: Sequence[Hit]) -> Grounded:
+    def is_close(hit: Hit) -> bool:
+        cosine = max((why.score for why in hit.why if why.view == "dense"), default=0.0)
+        return cosine >= env.theta.duplicate or shared_words(hit.entry.text, item.draft.text) >= CLOSE_WORDS
+
+    return replace(item, near=tuple(hit.entry for hit in hits), close=any(is_close(hit) for hit in hits))
+
+
+def shared_words(left: str, right: str) -> float:
+    """Content stems two texts share, as a share of all they have (Jaccard, 0 to 1)."""
+    a, b = set(content_stems(left)), set(content_stems(right))
+    return len(a & b) / len(a | b) if a | b else 0.0
+
+
+def fact_judge_call(env: Env, grounded: Sequence[Grounded], supersede: Sequence[ConflictRef]) -> Call | None:
+    """Asks the Judge about the facts that code alone cannot settle: weak support, or a close stored fact."""
+    waiting = {ref["turn"] for ref in supersede}
+    asked = [
+        NewFact(
+            n=n,
+            text=item.draft.text,
+            speaker=item.speaker,
+            turn=TurnView.of(1, item.turn),
+            event_time=item.draft.event_time,
+            near=[MemoryView.of(i, entry) for i, entry in enumerate(item.near)],
+        )
+        for n, item in enumerate(grounded, 1)
+        if not item.supported or item.close or item.turn.id in waiting
+    ]
+    return env.call("fact_judge", FactJudgeInput(facts=asked, now=env.now())) if asked else None
+
+
+def decide(
+    env: Env,
+    grounded: Sequence[Grounded],
+    verdicts: FactJudgeOutput | None,
+    *,
+    shown: Sequence[Entry],
+    waiting: Sequence[tuple[str, Entry]],
+    outcome: Outcome,
+) -> None:
+    """What each fact does to memory; fills `outcome`.
+
+    Args:
+        env: The environment; with the Refresher switched off nothing is updated.
+        grounded: The facts, numbered from 1 in `verdicts`.
+        verdicts: The Judge's, None where it was not asked or failed: supported and new.
+        shown: The memories an edit of the Constructor may name, by number.
+        waiting: Memories whose deletion was refused, each with the id of a turn that contradicts it.
+        outcome: Where facts, deletions, refusals and warnings go.
+    """
+    by_n = {verdict.n: verdict for verdict in verdicts.verdicts} if verdicts else {}
+    heirs = {_heir(grounded, turn, memory): memory for turn, memory in reversed(waiting)}
+    for n, item in enumerate(grounded, 1):
+        verdict = by_n.get(n, FactVerdict(n=n, supported=True))
+        if not verdict.supported:
+            why = verdict.why or f"its turn {item.turn.id} does not say so"
+            outcome.rejected.append(Rejected(text=item.draft.text, why=why))
+            continue
+        target = _named_target(item.draft, shown, outcome)
+        if target is not None and item.draft.edit == "DELETE" and _settled(item, target, outcome):
+            continue
+        if item.is_echo:
+            why = f"it repeats a stored fact that its turn {item.turn.id} does not speak of"
+            outcome.rejected.append(Rejected(text=item.draft.text, why=why))
+            continue
+        near = _named_near(item, verdict, outcome)
+        op, chosen, why = _edit_of(item, verdict, near, target or heirs.get(n - 1))
+        if op == "UPDATE" and not env.settings.switches.refresher:
+            op, chosen, why = "ADD", None, "the Refresher is switched off"
+        outcome.facts.append(Decided(item.draft, item.turn, item.related, op, chosen, why))
+    _report_kept([memory for _, memory in waiting], outcome)
+
+
+def _report_kept(waiting: Sequence[Entry], outcome: Outcome) -> None:
+    """Says which memories the Refresher wanted deleted and no new fact replaces."""
+    replaced = {fact.target.id for fact in outcome.facts if fact.op == "UPDATE" and fact.target}
+    why = "deletion needs the user's own quoted words, and no new fact replaces it"
+    for memory in {memory.id: memory for memory in waiting}.values():
+        if memory.id not in replaced:
+            outcome.rejected.append(Rejected(text=memory.text, why=why, target=memory.id))
+
+
+def _named_near(item: Grounded, verdict: FactVerdict, outcome: Outcome) -> Entry | None:
+    if verdict.near is None:
+        return None
+    if not 0 <= verdict.near < len(item.near):
+        warning = f"the Judge named memory {verdict.near}, which was not shown beside: {item.draft.text}"
+        outcome.warnings.append(warning)
+        return None
+    return item.near[verdict.near]
+
+
+def _heir(grounded: Sequence[Grounded], turn: str, memory: Entry) -> int | None:
+    """Index of the fact of that turn that speaks most of what the memory speaks of."""
+    closest = [
+        (shared_words(item.draft.text, memory.text), -n)
+        for n, item in enumerate(grounded)
+        if item.turn.id == turn
+    ]
+    return -max(closest)[1] if closest else None
+
+
+def _named_target(draft: FactDraft, shown: Sequence[Entry], outcome: Outcome) -> Entry | None:
+    if draft.edit == "ADD" or draft.target is None:
+        return None
+    if not 0 <= draft.target < len(shown):
+        warning = (
+            f"the Constructor named memory {draft.target}, which was not shown; stored as new: {draft.text}"
+        )
+        outcome.warnings.append(warning)
+        return None
+    entry = shown[draft.target]
+    return entry if entry.granularity == "fact" else None
+
+
+def _settled(item: Grounded, target: Entry, outcome: Outcome) -> bool:
+    """Whether the deletion is done, as the user asked in the quoted words, or ignored, since it rests on an
+    equal statement; else the fact goes on as an update."""
+    quote = item.draft.quote or item.draft.text
+    if requested_deletion(quote, [item.turn]) is not None:
+        quoted = item.draft.quote or item.turn.text
+        outcome.deletions.append(Edit(op="DELETE", target=target.id, reason="the user asked", quote=quoted))
+        return True
+    if item.repeats(target):
+        why = "ignored: a deletion that rests only on an equal statement"
+        outcome.rejected.append(Rejected(text=item.draft.text, why=why, target=target.id))
+        return True
+    return False
+
+
+def _edit_of(
+    item: Grounded, verdict: FactVerdict, near: Entry | None, target: Entry | None
+) -> tuple[Literal["ADD", "UPDATE", "MERGE"], Entry | None, str]:
+    if near is not None and verdict.relation == "duplicate" and not item.differs_in_time(near):
+        return "MERGE", near, verdict.why or "says the same"
+    if target is not None and same_text(target.text) == same_text(item.draft.text):
+        if item.repeats(target):
+            return "MERGE", target, "says the same"
+        return "ADD", None, "the same on another occasion"
+    if target is not None and item.draft.edit != "NONE":
+        return "UPDATE", target, verdict.why or "the new statement replaces it"
+    if near is not None and verdict.relation == "conflict":
+        return "UPDATE", near, verdict.why or "the new statement contradicts it"
+    return "ADD", None, ""

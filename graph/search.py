@@ -1,0 +1,241 @@
+"""Whom and what a question names: memory that holds those names counts for more (EvolveMem 3.1)."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+from memcycle.agents.judge import JudgeOutput
+from memcycle.agents.retriever import Plan, RetrieverOutput, operator
+from memcycle.agents.rules.labels import entities_of, persons_of
+from memcycle.agents.views import MemoryView, TurnView
+from memcycle.core.entry import GRANULARITIES, Entry, Granularity
+from memcycle.core.errors import StoreError
+from memcycle.core.scope import Scope
+from memcycle.core.theta import Theta
+from memcycle.core.turn import Turn
+from memcycle.graph.context import run_context
+from memcycle.graph.environment import Env
+from memcycle.graph.states import Candidate, ConflictRef, Planned, Verdict
+from memcycle.stores.search.request import Query, Ranked, SearchRequest, Why
+
+PASS_UNJUDGED = Verdict(relevant=[], conflicts=[], sufficient=False, missing="", shown=0, judged=False)
+MOST = 300
+"""Candidates of one search at most."""
+_RRF = 60
+
+
+def turn_views(turns: Sequence[Turn], first: int = 1) -> list[TurnView]:
+    """Turns under the numbers from `first` on."""
+    return [TurnView.of(n, turn) for n, turn in enumerate(turns, first)]
+
+
+def memory_views(entries: Sequence[Entry]) -> list[MemoryView]:
+    """Entries under the numbers from 0 on, in their order."""
+    return [MemoryView.of(n, entry) for n, entry in enumerate(entries)]
+
+
+def as_is(items: Sequence[TurnView], k: int) -> list[Planned]:
+    """Plans without a Retriever: each text as it stands, as a single fact."""
+    return [Planned(n=item.n, query=item.text, operator="fact", k=k, speaker=None) for item in items]
+
+
+def read_plans(output: RetrieverOutput, items: Sequence[TurnView], k_m: int) -> list[Planned]:
+    """One plan an item: K = max(K_dyn, K_m), an item the Retriever left out as is (AMA 3.2)."""
+    given: dict[int, Plan] = {plan.n: plan for plan in output.plans if plan.query.strip()}
+    fallback = {plan["n"]: plan for plan in as_is(items, k_m)}
+    return [
+        Planned(
+            n=item.n,
+            query=given[item.n].query,
+            operator=operator(given[item.n].intent),
+            k=max(given[item.n].k, k_m),
+            speaker=given[item.n].speaker,
+        )
+        if item.n in given
+        else fallback[item.n]
+        for item in items
+    ]
+
+
+def _granularities(env: Env, theta: Theta, planned: Planned, widened: bool) -> tuple[Granularity, ...]:
+    single = env.settings.switches.granularity
+    if single != "all":
+        return (single,)
+    exclusive = theta.routing.mode == "exclusive" and not widened
+    return (planned["operator"],) if exclusive else GRANULARITIES
+
+
+def share_out(found: Sequence[Ranked], planned: Planned, k: int, theta: Theta) -> list[Ranked]:
+    """The best k with the routed operator's share of each granularity; free places go by score."""
+    shares = getattr(theta.routing, planned["operator"])
+    left = {name: round(k * getattr(shares, name)) for name in GRANULARITIES}
+    taken, rest = [], []
+    for one in found:
+        if left[one.granularity] > 0:
+            left[one.granularity] -= 1
+            taken.append(one)
+        else:
+            rest.append(one)
+    chosen = (taken + rest)[:k]
+    return sorted(chosen, key=lambda one: (-one.score, one.id))
+
+
+def find(
+    env: Env,
+    scope: Scope,
+    plans: Sequence[Planned],
+    *,
+    theta: Theta | None = None,
+    widened: bool = False,
+    spare: int = 1,
+    exclude: Iterable[str] = (),
+) -> list[Candidate]:
+    """Candidates of all plans, best first, each entry once: one search request a set of granularities.
+
+    Those of a question in parts are merged by rank, all others by score.
+
+    Args:
+        theta: By default that of the run. Recency counts from its reference date, else from the run's time.
+        widened: Whether it is a Retry: every granularity, and twice as many (AMA).
+        spare: How many times K to find.
+        exclude: Ids to leave out.
+    """
+    theta = theta or env.theta
+    if theta.reference_date is None:
+        theta = theta.model_copy(update={"reference_date": run_context().now})
+    groups: dict[tuple[Granularity, ...], list[Planned]] = {}
+    for planned in plans:
+        groups.setdefault(_granularities(env, theta, planned, widened), []).append(planned)
+    times = (2 if widened else 1) * spare
+    found: list[list[Candidate]] = []
+    for granularities, members in groups.items():
+        k = min(max(_kept(plan) for plan in members) * times, MOST)
+        rankings = env.bank().rank(
+            SearchRequest(
+                scope=scope,
+                queries=tuple(Query(text=plan["query"], speaker=plan["speaker"]) for plan in members),
+                granularities=granularities,
+                k=k * len(granularities),
+                theta=theta,
+                exclude=frozenset(exclude),
+            )
+        )
+        for plan, ranking in zip(members, rankings, strict=True):
+            own = min(plan["kept"] * times, MOST) if "kept" in plan else k
+            chosen = share_out(ranking.found, plan, own, theta)
+            found.append(list(map(_candidate, chosen, ranking.why(chosen))))
+    if any(plan.get("part") for plan in plans):
+        return by_rank(found)
+    return reduce(unite, found, [])
+
+
+def _kept(plan: Planned) -> int:
+    return plan.get("kept", plan["k"])
+
+
+def _candidate(found: Ranked, why: Sequence[Why]) -> Candidate:
+    return Candidate(id=found.id, score=round(found.score, 6), why=[one._asdict() for one in why])
+
+
+def unite(left: Sequence[Candidate], right: Sequence[Candidate]) -> list[Candidate]:
+    """Both lists as one, best first, each entry once with its better score."""
+    best: dict[str, Candidate] = {}
+    for candidate in [*left, *right]:
+        known = best.get(candidate["id"])
+        if known is None or candidate["score"] > known["score"]:
+            best[candidate["id"]] = candidate
+    return sorted(best.values(), key=lambda candidate: (-candidate["score"], candidate["id"]))
+
+
+def by_rank(lists: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    """Ranked lists as one by the ranks alone (reciprocal rank fusion; Cormack et al., SIGIR 2009), each entry
+    once: every list's best comes before any list's second.
+
+    Scores are shares of the best score of all lists, so that later finds can be united with these.
+    """
+    best = max((one["score"] for found in lists for one in found), default=0.0)
+    named: dict[str, Candidate] = {}
+    fused: dict[str, float] = {}
+    for found in lists:
+        for rank, candidate in enumerate(found, 1):
+            known = named.get(candidate["id"])
+            if known is None or candidate["score"] > known["score"]:
+                named[candidate["id"]] = candidate
+            fused[candidate["id"]] = fused.get(candidate["id"], 0.0) + 1 / (_RRF + rank)
+    scale = best / max(fused.values(), default=1.0)
+    merged = [
+        Candidate(id=one["id"], score=fused[name] * scale, why=one["why"]) for name, one in named.items()
+    ]
+    return sorted(merged, key=lambda candidate: (-candidate["score"], candidate["id"]))
+
+
+def related(env: Env, scope: Scope, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The raw turns that candidates refer to (AMA's R_t), just below the candidate that led there."""
+    scores = {candidate["id"]: candidate["score"] for candidate in candidates}
+    led: dict[str, float] = {}
+    for entry in env.bank().get(scope, list(scores)):
+        if entry.granularity == "episode":
+            continue
+        for turn in (*entry.related_turns, *entry.turns):
+            led[turn] = max(led.get(turn, 0.0), scores[entry.id] * 0.9)
+    raws = env.bank().raw_entries(scope, list(led))
+    why = {"view": "related", "rank": 1}
+    return [
+        Candidate(id=raw.id, score=led[raw.turns[0]], why=[{**why, "score": led[raw.turns[0]]}])
+        for raw in raws
+    ]
+
+
+def read_verdict(
+    output: JudgeOutput, shown: Sequence[Entry], turns: Sequence[Turn] = ()
+) -> tuple[Verdict, list[str]]:
+    """Verdicts by entry and turn id. A number that was not shown is reported, not followed."""
+    warnings: list[str] = []
+
+    def entry_id(n: int | None) -> str | None:
+        if n is not None and 0 <= n < len(shown):
+            return shown[n].id
+        if n is not None:
+            warnings.append(f"the Judge named memory {n}, which was not shown")
+        return None
+
+    conflicts = []
+    for conflict in output.conflicts:
+        memory, other = entry_id(conflict.memory), entry_id(conflict.other)
+        turn = turns[conflict.turn - 1].id if conflict.turn and 0 < conflict.turn <= len(turns) else None
+        if memory and memory != other and (turn or other):
+            conflicts.append(ConflictRef(memory=memory, turn=turn, other=other, why=conflict.why))
+    relevant = [found for n in dict.fromkeys(output.relevant) if (found := entry_id(n))]
+    verdict = Verdict(
+        relevant=relevant,
+        conflicts=conflicts,
+        sufficient=output.sufficient,
+        missing=output.missing,
+        shown=len(shown),
+        judged=True,
+    )
+    return verdict, warnings
+
+
+_log = logging.getLogger(__name__)
+
+
+def names_in(question: str, known: Iterable[str] = ()) -> list[str]:
+    """Persons, places and things that a question names, in order of appearance.
+
+    Args:
+        known: Names known to be of persons; they are found whatever their case.
+    """
+    persons = persons_of(question, known)
+    return list(dict.fromkeys((*persons, *entities_of(question, persons))))
+
+
+def mention(env: Env, scope: Scope, question: str, known: Iterable[str] = ()) -> None:
+    """Notes the names for the next maintenance. That they cannot be noted now keeps nobody from an answer."""
+    names = names_in(question, known)
+    if not names:
+        return
+    try:
+        env.bank().mention(scope, names)
+    except StoreError as error:
+        _log.warning("%d names of a question were not noted: %s", len(names), error)

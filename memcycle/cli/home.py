@@ -1,0 +1,282 @@
+"""`maintain`: keeps a user's memory in order, or says what that would do."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from memcycle.cli.options import (
+    SHORT,
+    ChromaUrl,
+    Embedder,
+    Home,
+    Json,
+    User,
+    Workspace,
+    Yes,
+    open_memory,
+    require_home,
+    settings_of,
+)
+from memcycle.cli.output import FAILED, confirm, note, one_line, print_json, say, shown
+from memcycle.cli.sessions import verify_command
+from memcycle.core.entry import Granularity, Kind
+from memcycle.core.errors import BadInput, LedgerDamaged
+
+if TYPE_CHECKING:
+    from memcycle.core.entry import Entry
+    from memcycle.core.settings import Settings
+    from memcycle.stores.maintenance import Maintenance, United
+
+_LISTED = 20
+"""Unverified sessions told in full."""
+
+_FACTS = (
+    "home", "integrity", "entries", "items", "embedder", "outbox", "stuck_sessions", "wipes_owed",
+    "collections_owed", "index", "index_trouble", "operator_note", "rebuilt", "reembedded",
+)  # fmt: skip
+"""What a person is told of a home, wrong or not."""
+
+
+def doctor(
+    *,
+    home: Home = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what is wrong, and change nothing.")
+    ] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make the index anew from the ledger.")] = False,
+    reembed: Annotated[
+        bool,
+        typer.Option("--reembed", help="Make all vectors anew with --embedder; ids, texts and dates stay."),
+    ] = False,
+    embedder: Embedder = None,
+    chroma_url: ChromaUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Check a home and mend what needs no person. Exit code 1 when something is left."""
+    if dry_run and (rebuild or reembed):
+        raise BadInput("--dry-run changes nothing: leave out --rebuild and --reembed")
+    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url)
+    require_home(settings)
+    report = _looked_after(settings, dry_run=dry_run, rebuild=rebuild, reembed=reembed)
+    if as_json:
+        print_json(report)
+    else:
+        _say_report(dict(report), settings.home)
+    if report["left"]:
+        raise typer.Exit(FAILED)
+
+
+def scrub(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What `chroma run --path` was given.", show_default=False)
+    ],
+    *,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Free the files of a stopped Chroma server of deleted text.
+
+    Run `memcycle doctor` before you stop it: what held forgotten text is made anew then.
+    """
+    from memcycle.stores.chroma.erase import free_server
+
+    confirm(f"Rewrite the files in {folder}? The Chroma server that has them must be stopped.", yes=yes)
+    left = free_server(folder)
+    if as_json:
+        print_json({"folder": str(folder), "left": left})
+    elif left is None:
+        say(("Freed ", "green"), shown(f"{folder} of deleted text."))
+    else:
+        say(("left: ", "red"), shown(left))
+    if left is not None:
+        raise typer.Exit(FAILED)
+
+
+def _looked_after(settings: "Settings", *, dry_run: bool, rebuild: bool, reembed: bool) -> dict[str, Any]:
+    """What the home holds, what was done, and what was found, mended and left."""
+    from memcycle.stores.bank import Bank
+    from memcycle.stores.doctor import damaged, found
+
+    done: dict[str, Any] = {}
+    # The embedded index has one writer, so that nobody else can be examining a session meanwhile.
+    alone = settings.chroma_url is None
+    try:
+        with Bank.open(settings, repair=True) as bank:
+            if reembed:
+                done["reembedded"] = bank.reembed()
+            if rebuild:
+                done["rebuilt"] = bank.rebuild()
+            if dry_run:
+                report = bank.check(alone=alone)
+                before, mended, left = found(report), [], found(report)
+            else:
+                result = bank.mend(alone=alone)
+                report, before, mended, left = result.report, result.found, result.mended, result.left
+    except LedgerDamaged as error:
+        report, mended = {"home": str(settings.home)}, []
+        before = left = [damaged(str(error))]
+    return {
+        **report,
+        **done,
+        "found": [{"name": one.name, "count": one.count, "what": one.words} for one in before],
+        "mended": [one.name for one in mended],
+        "left": [
+            {"name": one.name, "count": one.count, "what": one.words, "to_do": one.remedy} for one in left
+        ],
+    }
+
+
+def _say_report(report: dict[str, Any], home: Path) -> None:
+    findings, mended, left = (report.pop(name) for name in ("found", "mended", "left"))
+    unverified = report.pop("unverified_sessions", [])
+    shown_facts = {key: value for key, value in report.items() if key in _FACTS}
+    for key, value in {**shown_facts, "unverified": len(unverified)}.items():
+        if value is not None:
+            say((f"{key.replace('_', ' '):<18}", "bold"), shown(_plain(value)))
+    _say_unverified(unverified, home)
+    for one in findings:
+        if one["name"] in mended:
+            say(("mended: ", "green"), f"{one['count']} {one['what']}")
+    for one in left:
+        say(("left: ", "red"), shown(f"{one['count']} {one['what']}; {one['to_do']}"))
+    if not findings:
+        say(("Nothing is wrong.", "green"))
+
+
+def _say_unverified(found: Sequence[Mapping[str, str]], home: Path) -> None:
+    """The sessions that were committed without an examination, each with the command that makes up for it."""
+    for one in found[:_LISTED]:
+        command = verify_command(one["session"], one["user"], one["workspace"], home)
+        say(
+            ("unverified: ", "yellow"),
+            f"session {one_line(one['session'])} of user {one_line(one['user'])}, {one_line(one['reason'])}; "
+            f"to examine it: {command}",
+        )
+    if len(found) > _LISTED:
+        say((f"  ... and {len(found) - _LISTED} more (see --json)", "dim"))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(inner)}" for key, inner in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_plain, value)) or "none"
+    return str(value)
+
+
+def graph(
+    *,
+    name: Annotated[
+        Literal["memory", "remember", "recall", "session"],
+        typer.Argument(metavar="NAME", help="memory, remember, recall or session.", show_default=False),
+    ],
+    as_json: Json = False,
+    home: Home = None,
+) -> None:
+    """Draw a graph as Mermaid, nested graphs inside it."""
+    from memcycle.agents.roles import Roles
+    from memcycle.graph.pipeline import Pipeline, PipelineSpec
+
+    # A pipeline opens its home when it runs: drawing it opens nothing.
+    pipeline = Pipeline(PipelineSpec(), Roles.rules(), settings_of(home))
+    drawing = pipeline.graph(name).get_graph(xray=True).draw_mermaid()
+    if as_json:
+        print_json({"name": name, "mermaid": drawing})
+    else:
+        typer.echo(drawing)
+
+
+_LIMIT = "Limit"
+
+
+def maintain(
+    *,
+    user: User,
+    home: Home = None,
+    workspace: Workspace = "default",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
+    ] = False,
+    max_age_days: Annotated[
+        float | None,
+        typer.Option(
+            "--max-age-days",
+            metavar="DAYS",
+            help="Let expire what was last said longer ago.",
+            rich_help_panel=_LIMIT,
+        ),
+    ] = None,
+    max_entries: Annotated[
+        int | None,
+        typer.Option(
+            "--max-entries",
+            metavar="N",
+            help="Let the least important expire beyond N entries.",
+            rich_help_panel=_LIMIT,
+        ),
+    ] = None,
+    kind: Annotated[
+        Kind | None, typer.Option("--kind", help="Limit only this kind.", rich_help_panel=_LIMIT)
+    ] = None,
+    granularity: Annotated[
+        Granularity | None,
+        typer.Option("--granularity", "-g", help="Limit only these.", rich_help_panel=_LIMIT),
+    ] = None,
+    embedder: Embedder = None,
+    chroma_url: ChromaUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Unite what is said twice and let expire what is past a limit. `undo` takes each of it back."""
+    rule = {
+        "max_age_days": max_age_days,
+        "max_entries": max_entries,
+        "kind": kind,
+        "granularity": granularity,
+    }
+    limits = [] if all(value is None for value in rule.values()) else [rule]
+    if limits and max_age_days is None and max_entries is None:
+        raise BadInput("--kind and --granularity say what is limited: add --max-age-days or --max-entries")
+    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url, retention=limits)
+    with open_memory(settings, user=user, workspace=workspace, read_only=dry_run) as memory:
+        done = memory.maintain(dry_run=dry_run)
+    if as_json:
+        print_json({"user": user, "workspace": workspace, "dry_run": dry_run, **_plain_tidy(done)})
+    else:
+        _show(done, dry_run=dry_run)
+
+
+def _plain_tidy(done: "Maintenance") -> dict[str, Any]:
+    def entry(one: "Entry") -> dict[str, Any]:
+        return {"id": one.id, "granularity": one.granularity, "kind": one.kind, "text": one.text}
+
+    def pair(one: "United") -> dict[str, Any]:
+        return {"kept": entry(one.keep), "dropped": entry(one.drop)}
+
+    return {
+        "united": [pair(one) for one in done.united],
+        "renewed": [pair(one) for one in done.renewed],
+        "expired": [{**entry(one.entry), "why": one.why} for one in done.expired],
+        "reinforced": done.reinforced,
+    }
+
+
+def _show(done: "Maintenance", *, dry_run: bool) -> None:
+    for verb, pairs in (("united", done.united), ("renewed", done.renewed)):
+        for pair in pairs:
+            say(*_line(verb, pair.drop))
+            say(("         into  ", "dim"), (pair.keep.id[:SHORT], "cyan"), f"  {one_line(pair.keep.text)}")
+    for one in done.expired:
+        say(*_line("expired", one.entry), (f"  ({one.why})", "dim"))
+    told = (
+        f"{len(done.united)} united, {len(done.renewed)} renewed, {len(done.expired)} expired,"
+        f" {done.reinforced} reinforced"
+    )
+    say(("Would be: " if dry_run else "Done: ", "bold"), told)
+    if not dry_run and (done.united or done.renewed or done.expired):
+        note("`memcycle undo ID` takes one back, and it is left alone from then on.")
+
+
+def _line(verb: str, entry: "Entry") -> list[str | tuple[str, str]]:
+    return [(f"{verb:<9}", "bold"), (entry.id[:SHORT], "cyan"), f"  {one_line(entry.text)}"]

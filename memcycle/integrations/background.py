@@ -1,0 +1,360 @@
+"""Remembering what a conversation said: at once or in the background, each message once, failures kept.
+
+LangChain and LangGraph hand the configuration of a run on in context variables; an empty context has none.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import contextvars
+import logging
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, ParamSpec, TypeVar
+
+from langchain_core.messages import BaseMessage
+
+from memcycle.core.errors import BadInput
+from memcycle.core.scope import Scope
+from memcycle.idle import KEPT_FAILURES, Failure, IdleSessions, Wording, told
+from memcycle.integrations.messages import Asked, Recalled, not_stored
+from memcycle.memory import Memory
+from memcycle.results import Added, Answer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def apart(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Calls in an empty context."""
+    return contextvars.Context().run(call, *args, **kwargs)
+
+
+def task_apart(coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    """A task with an empty context, on the running loop."""
+    return asyncio.get_running_loop().create_task(coroutine, context=contextvars.Context())
+
+
+_log = logging.getLogger(__name__)
+
+KEPT = 64
+"""Recalls that are kept for the further model calls of their turn."""
+
+KEPT_FOR = 300.0
+"""Seconds after which one is not used again, where its turn broke off and nobody dropped it."""
+
+MOST_LATE = 4
+"""Recalls past their time that may still run; while so many do, memory is not asked again."""
+
+
+@dataclass
+class _Attempt:
+    """One recall: what it will give, and until when it is waited for (by the monotonic clock)."""
+
+    started: float
+    until: float
+    future: "concurrent.futures.Future[Answer]" = field(default_factory=concurrent.futures.Future)
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.until - time.monotonic())
+
+
+class Recalling:
+    """Recalls for a conversation, once for each message, and never waits longer than `limit`.
+
+    A recall runs apart from the run that wants it: nothing of it is streamed or checkpointed there. One that
+    is late is not broken off; the next model call of the same turn may find it done. Thread-safe, and for
+    any event loop.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        limit: float,
+        k: int | None = None,
+        token_budget: int | None = None,
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            memory: Where is looked.
+            limit: Seconds that one message waits for it at most, over all its model calls.
+            k: Entries at most. token_budget: their tokens at most.
+        """
+        if not limit > 0:
+            raise BadInput("the time limit of a recall must be above 0 seconds")
+        self.memory, self.limit = memory, limit
+        self._k, self._token_budget = k, token_budget
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Asked, _Attempt] = OrderedDict()
+        self._late: set[concurrent.futures.Future[Answer]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def recall(self, asked: Asked) -> Recalled:
+        """What memory holds on what was asked."""
+        attempt = self._attempt(asked, self._in_thread)
+        if attempt is None:
+            return Recalled("unavailable", why="late")
+        concurrent.futures.wait([attempt.future], timeout=attempt.left)
+        return self._read(attempt)
+
+    async def arecall(self, asked: Asked) -> Recalled:
+        """Awaitable `recall`: models are awaited natively."""
+        attempt = self._attempt(asked, self._in_task)
+        if attempt is None:
+            return Recalled("unavailable", why="late")
+        if not attempt.future.done():
+            await _settled(attempt)
+        return self._read(attempt)
+
+    def _attempt(self, asked: Asked, start: Callable[[Asked, _Attempt], None]) -> _Attempt | None:
+        """The recall of this message, begun if it is not; None while too many late ones still run."""
+        with self._lock:
+            known = self._kept.get(asked)
+            if known is not None and time.monotonic() < known.started + KEPT_FOR:
+                return known
+            if len(self._late) >= MOST_LATE:
+                _log.warning("memory is not asked: %d recalls are late and still run", len(self._late))
+                return None
+            now = time.monotonic()
+            attempt = _Attempt(now, now + self.limit)
+            if asked.message_id is not None:
+                self._kept[asked] = attempt
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+        start(asked, attempt)
+        return attempt
+
+    def drop(self, asked: Asked) -> None:
+        """The turn is over: asked again, this is another recall."""
+        with self._lock:
+            self._kept.pop(asked, None)
+
+    def _read(self, attempt: _Attempt) -> Recalled:
+        future, seconds = attempt.future, min(time.monotonic() - attempt.started, self.limit)
+        if not future.done():
+            self._note_late(future)
+            _log.warning("memory is unavailable: no recall within %.3g seconds", self.limit)
+            return Recalled("unavailable", why="late", seconds=seconds)
+        error = future.exception()
+        if error is not None:
+            why = told(error) if isinstance(error, Exception) else type(error).__name__
+            _log.warning("memory is unavailable: %s", why)
+            return Recalled("unavailable", why=why, seconds=seconds)
+        return Recalled.of(future.result().evidence, seconds)
+
+    def _note_late(self, future: "concurrent.futures.Future[Answer]") -> None:
+        with self._lock:
+            if future in self._late:
+                return
+            self._late.add(future)
+        future.add_done_callback(self._no_longer_late)
+
+    def _no_longer_late(self, future: "concurrent.futures.Future[Answer]") -> None:
+        with self._lock:
+            self._late.discard(future)
+
+    def _named(self, asked: Asked) -> dict[str, Any]:
+        return {
+            **asked.scope.model_dump(),
+            "k": self._k if asked.k is None else asked.k,
+            "token_budget": self._token_budget,
+        }
+
+    def _in_thread(self, asked: Asked, attempt: _Attempt) -> None:
+        """Runs it in a thread of its own. A daemon: recall writes no memory, and may hang for good."""
+
+        def run() -> None:
+            try:
+                attempt.future.set_result(self.memory.recall(asked.question, **self._named(asked)))
+            except BaseException as error:  # noqa: BLE001 - handed to whoever waits, whatever it is
+                attempt.future.set_exception(error)
+
+        try:
+            threading.Thread(target=apart, args=(run,), name="memcycle-recall", daemon=True).start()
+        except RuntimeError as error:  # no thread to be had
+            attempt.future.set_exception(error)
+
+    def _in_task(self, asked: Asked, attempt: _Attempt) -> None:
+        async def run() -> None:
+            try:
+                attempt.future.set_result(await self.memory.arecall(asked.question, **self._named(asked)))
+            except BaseException as error:
+                attempt.future.set_exception(error)
+                if not isinstance(error, Exception):
+                    raise
+
+        task = task_apart(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _settled(attempt: _Attempt) -> None:
+    """Waits until the recall is done or its time is over, on whatever loop or thread it runs."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake(_: object) -> None:
+        # The loop may be gone by now, and nobody waits on it any more.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(done.set)
+
+    attempt.future.add_done_callback(wake)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(done.wait(), attempt.left)
+
+
+LAST = 200
+"""Messages of a conversation that are looked at: what failed in earlier turns is among them."""
+
+MARGIN = 50
+"""Stored turns looked at beyond those: a session may hold turns of others too."""
+
+SOON = 0.05
+"""Seconds before what was handed over is remembered, so that what comes together is read together."""
+
+WORDING = Wording("remembering what was said in", "remembered", "as they are; the next turn hands them over")
+
+
+class Remembering:
+    """Hands conversations to a memory. What the ledger holds already is not handed over again.
+
+    It is the ledger that tells what is new: what failed, or was lost with its process, is made good by the
+    next turn of its conversation. Thread-safe.
+    """
+
+    def __init__(self, memory: Memory, *, attempts: int = 3, at_once: int = 8) -> None:
+        """Starts no thread before something is handed over for later.
+
+        Args:
+            memory: Where it is stored.
+            attempts: Tries in the background, after 10 and 20 seconds, before one is given up.
+            at_once: Conversations remembered side by side; of one conversation only one chunk at a time.
+        """
+        self.memory = memory
+        self._lock = threading.Lock()
+        self._waiting: dict[Scope, list[BaseMessage]] = {}
+        self._unread: set[Scope] = set()
+        self._failed: deque[Failure] = deque(maxlen=KEPT_FAILURES)
+        self._closed = False
+        self._later = IdleSessions(
+            self._remember_waiting,
+            SOON,
+            now=lambda: datetime.now(UTC),
+            give_up=self._give_up,
+            attempts=attempts,
+            at_once=at_once,
+            wording=WORDING,
+        )
+
+    def now(self, scope: Scope, said: Sequence[BaseMessage]) -> Added | Failure:
+        """Remembers what is new of it. That it failed is told, not raised: the reply is worth more."""
+        try:
+            return self._add(scope, said)
+        except Exception as error:  # noqa: BLE001 - recorded and logged; the next turn tries again
+            return self._failure(scope, error)
+
+    async def anow(self, scope: Scope, said: Sequence[BaseMessage]) -> Added | Failure:
+        """Awaitable `now`: models are awaited natively."""
+        try:
+            return await task_apart(self._aadd(scope, said))
+        except Exception as error:  # noqa: BLE001 - recorded and logged; the next turn tries again
+            return self._failure(scope, error)
+
+    def later(self, scope: Scope, said: Sequence[BaseMessage]) -> None:
+        """Remembers it in the background; after `close`, at once."""
+        with self._lock:
+            if not self._closed:
+                # The same conversation, longer: what waited of it is in it, unless it was cut meanwhile.
+                given = {message.id for message in said}
+                kept = [message for message in self._waiting.get(scope, []) if message.id not in given]
+                self._waiting[scope] = [*kept, *said]
+        if self._closed:
+            self.now(scope, said)
+        else:
+            self._later.touch(scope)
+
+    def flush(self, timeout: float | None = None) -> list[Scope]:
+        """Waits until everything handed over is remembered; gives what is not when the time is over."""
+        return self._later.flush(timeout)
+
+    def close(self, timeout: float = 30.0) -> None:
+        """Flushes and stops. What could not be remembered is named in the log, and is in `failures`."""
+        with self._lock:
+            self._closed = True
+        self._later.close(timeout)
+
+    @property
+    def waiting(self) -> list[Scope]:
+        """The conversations of which something waits, or is being remembered now."""
+        with self._lock:
+            return list(self._waiting)
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The last failures, at once and in the background."""
+        return [*self._failed, *self._later.failures]
+
+    def _add(self, scope: Scope, said: Sequence[BaseMessage]) -> Added:
+        added = Added()
+        with self._reading(scope):
+            for chunk in self._chunks(scope, said):
+                added = apart(self.memory.add, chunk, **scope.model_dump())
+        return added
+
+    async def _aadd(self, scope: Scope, said: Sequence[BaseMessage]) -> Added:
+        added = Added()
+        with self._reading(scope):
+            for chunk in await asyncio.to_thread(self._chunks, scope, said):
+                added = await self.memory.aadd(chunk, **scope.model_dump())
+        return added
+
+    @contextmanager
+    def _reading(self, scope: Scope) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self._unread.add(scope)
+            raise
+        self._unread.discard(scope)
+
+    def _chunks(self, scope: Scope, said: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
+        """What is to be added: what an attempt that failed wrote down and did not read, then what is new."""
+        recent = list(said[-LAST:])
+        stored = self.memory.bank.session_turns(scope, last=2 * len(recent) + MARGIN)
+        new = not_stored(recent, stored, self.memory.bank.redactor.text)
+        return [*([[]] if scope in self._unread else []), *([new] if new else [])]
+
+    def _remember_waiting(self, scope: Scope) -> None:
+        with self._lock:
+            given = list(self._waiting.get(scope, []))
+        self._add(scope, given)
+        self._taken(scope, given)
+
+    def _taken(self, scope: Scope, given: Sequence[BaseMessage]) -> None:
+        """Drops what was given; what came meanwhile stays."""
+        done = {id(message) for message in given}
+        with self._lock:
+            left = [message for message in self._waiting.get(scope, []) if id(message) not in done]
+            if left:
+                self._waiting[scope] = left
+            else:
+                self._waiting.pop(scope, None)
+
+    def _give_up(self, scope: Scope, _: Exception) -> None:
+        """Drops what waits. `IdleSessions` has told of it, and the next turn hands it over again."""
+        with self._lock:
+            given = list(self._waiting.get(scope, []))
+        self._taken(scope, given)
+
+    def _failure(self, scope: Scope, error: Exception) -> Failure:
+        failure = Failure(scope, 1, told(error), "retry")
+        self._failed.append(failure)
+        _log.warning("session %r of %r was not remembered: %s", scope.session, scope.user, failure.error)
+        return failure

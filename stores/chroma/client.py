@@ -1,0 +1,369 @@
+"""How Chroma is reached: a directory that one process writes, or a `chroma run` server.
+
+chromadb takes about a second to import, so it is imported when a client is opened and not before.
+"""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+from urllib.parse import urlsplit
+
+from filelock import FileLock, Timeout
+
+from memcycle.core.errors import StoreBusy, StoreError
+from memcycle.core.settings import Settings
+from memcycle.stores.chroma import erase as chroma_files
+from memcycle.stores.chroma.erase import DATABASE, SQLITE_PATIENCE, Slack
+from memcycle.stores.chroma_helper import Helper
+from memcycle.stores.locks import LOCK_FOLDER, WriterLock
+
+if TYPE_CHECKING:
+    import httpx
+    from chromadb.api.client import AdminClient, Client
+    from chromadb.api.fastapi import FastAPI
+
+DEFAULT_PORT = 8000
+
+
+@contextmanager
+def chroma_errors(where: str, doing: str) -> Iterator[None]:
+    """Gives Chroma's failures as StoreError, without any text of an entry in it."""
+    import httpx
+    from chromadb.errors import ChromaError, NotFoundError
+
+    try:
+        yield
+    except NotFoundError:
+        raise
+    except httpx.TransportError as error:
+        raise StoreError(
+            f"the Chroma server at {where} does not answer ({type(error).__name__}) while {doing};"
+            f" start it with: chroma run --path DIR --port {urlsplit(where).port or DEFAULT_PORT}"
+        ) from error
+    except (ChromaError, httpx.HTTPError, sqlite3.Error, ValueError, OSError) as error:
+        named = (isinstance(error, OSError) and error.strerror) or type(error).__name__
+        raise StoreError(
+            f"Chroma failed while {doing} in {where} ({named}); the ledger is whole: see that {where} may be"
+            " written and its disk has room, then `memcycle doctor --rebuild` makes the index anew"
+        ) from error
+
+
+FOLDER = "chroma"
+OPEN_PATIENCE = 30.0
+"""Seconds to wait for the helper of a process that is gone: it ends after its present call."""
+CACHE_PAGES = 8192
+"""Of 4 KiB. With SQLite's own 2 MiB a bulk load reads the pages of Chroma's indexes over and over."""
+
+
+class EmbeddedClient:
+    """Chroma in this process, over `home/chroma`, under the home's writer lock.
+
+    Chroma writes freed memory into its vector files (see `chroma_slack`). That is blanked after each call, on
+    scrub, on close and before opening. A process that is killed within a call leaves what the call wrote,
+    until the home is opened again; after a loss of power what earlier calls wrote may be back until then.
+
+    Two locks: the home's writer lock says whose the index is; the other is held by the process that has it
+    open, which is the writer or the helper it is lent to. A helper may live a moment longer than its writer.
+
+    Args:
+        lent: This is the helper: another process holds the writer lock.
+    """
+
+    exclusive = True
+
+    def __init__(
+        self, home: Path, prefix: str, lock_timeout: float, *, fresh: bool = False, lent: bool = False
+    ) -> None:
+        self._path, self.prefix = home / FOLDER, prefix
+        self.where = str(self._path)
+        self._slack = Slack(self._path)
+        self._writer = None if lent else WriterLock(home, lock_timeout).acquire()
+        self._open_lock = FileLock(home / LOCK_FOLDER / "chroma.lock", thread_local=False)
+        self._api: Client | None = None
+        self._helper: Helper | None = None
+        self._closed = False
+        try:
+            if fresh:
+                self._take()
+                self._remove()
+            self._api = self._open()
+        except BaseException:
+            self._free()
+            raise
+
+    @property
+    def api(self) -> "Client":
+        """Chroma's own client; opened again after a scrub closed it or it was lent."""
+        self._require_lock()
+        if self._api is None:
+            self._api = self._open()
+        return self._api
+
+    @property
+    def note(self) -> str | None:
+        """Names vector files that could not be blanked, and what to do."""
+        return self._slack.note
+
+    def _open(self) -> "Client":
+        import chromadb
+        from chromadb.api.shared_system_client import SharedSystemClient
+        from chromadb.config import Settings as ChromaSettings
+
+        path = str(self._path.resolve())
+        self._take()
+        with chroma_errors(self.where, "opening it"):
+            self._slack.blank()
+            self._enlarge_cache()
+            try:
+                return cast(
+                    "Client", chromadb.PersistentClient(path, ChromaSettings(anonymized_telemetry=False))
+                )
+            except BaseException:
+                # Chroma keeps the half-started system of a failed opening and hands it to the next.
+                SharedSystemClient._identifier_to_system.pop(path, None)
+                SharedSystemClient._identifier_to_refcount.pop(path, None)
+                raise
+
+    def _take(self) -> None:
+        """Has a helper give the index back, and waits for that of a process that is gone."""
+        if self._helper is not None:
+            self._helper.end()
+            self._helper = None
+        if self._open_lock.is_locked:
+            return
+        try:
+            self._open_lock.acquire(timeout=OPEN_PATIENCE)
+        except Timeout as error:
+            raise StoreBusy(f"a process of an earlier run still writes {self.where}; try again") from error
+
+    def _enlarge_cache(self) -> None:
+        """Chroma has no setting for it, but SQLite takes it from the file's header."""
+        database = self._path / DATABASE
+        self._path.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(database, timeout=SQLITE_PATIENCE)) as connection:
+            (pages,) = connection.execute("PRAGMA default_cache_size").fetchone()
+            if pages != CACHE_PAGES:
+                connection.execute(f"PRAGMA default_cache_size = {CACHE_PAGES}")
+
+    def lend(self, helper: Helper) -> None:
+        """Leaves the index to a helper, which is ended when this client is used again."""
+        self._require_lock()
+        self._disconnect()
+        self._open_lock.release()
+        self._helper = helper
+
+    def settle(self) -> None:
+        """Blanks the freed memory in files that the call wrote: Chroma is done with them when it returns."""
+        self._slack.blank_changed()
+
+    def renew(self) -> None:
+        """Closes Chroma until the next call: after a full disk it may never return from one."""
+        self._disconnect()
+
+    def clear(self) -> None:
+        """Removes the directory: nothing of it can be left, and nothing has to be readable."""
+        self._require_lock()
+        self._take()
+        self._disconnect()
+        self._remove()
+
+    def _remove(self) -> None:
+        with chroma_errors(self.where, "removing it"):
+            if self._path.exists():
+                shutil.rmtree(self._path)
+
+    def scrub(self) -> None:
+        """Leaves no text of dropped collections in any file; see `chroma_files.free`."""
+        self._require_lock()
+        self._take()
+        self._disconnect()
+        if (self._path / DATABASE).exists():
+            chroma_files.free(self._path, self._slack)
+
+    def close(self) -> None:
+        """Frees files and locks, and ends a helper."""
+        if self._closed:
+            return
+        try:
+            self._take()
+            self._disconnect()
+            with chroma_errors(self.where, "closing it"):
+                self._slack.blank()
+        finally:
+            self._free()
+
+    def _require_lock(self) -> None:
+        if self._closed:
+            raise StoreError(f"the index in {self.where} is closed; open the memory again")
+
+    def _disconnect(self) -> None:
+        if self._api is not None:
+            self._api.close()
+            self._api = None
+
+    def _free(self) -> None:
+        self._closed = True
+        self._open_lock.release()
+        if self._writer is not None:
+            self._writer.release()
+
+
+SERVER_PATIENCE = 5.0
+CALL_PATIENCE = 60.0
+"""Seconds a server may take for one call: far more than the slowest, a write after a bulk load."""
+
+
+class ServerClient:
+    """Chroma behind an address. Several processes may write."""
+
+    exclusive = False
+    note: str | None = None
+
+    def __init__(self, url: str, prefix: str, *, fresh: bool = False) -> None:
+        self.where, self.prefix = url, prefix
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise StoreError(f"{url!r} is no address of a Chroma server; give http://HOST:PORT")
+        self._api: Client | None = self._open(parts.hostname, _port(url), secure=parts.scheme == "https")
+        if fresh:
+            with chroma_errors(self.where, "clearing it"):
+                self.clear()
+
+    @property
+    def api(self) -> "Client":
+        """Chroma's own client."""
+        if self._api is None:
+            raise StoreError(f"the index at {self.where} is closed; open the memory again")
+        return self._api
+
+    def _open(self, host: str, port: int, *, secure: bool) -> "Client":
+        import chromadb
+        import httpx
+        from chromadb.config import Settings as ChromaSettings
+
+        with chroma_errors(self.where, "connecting"):
+            # Chroma's client waits for ever for a host that swallows packets; this says so in time.
+            address = f"{'https' if secure else 'http'}://{host}:{port}/api/v2/heartbeat"
+            httpx.get(address, timeout=SERVER_PATIENCE).raise_for_status()
+            settings = ChromaSettings(
+                anonymized_telemetry=False, chroma_server_host=host, chroma_server_http_port=port
+            )
+            client = cast("Client", chromadb.HttpClient(host, port, secure, settings=settings))
+            # Chroma has no setting for it, and waits for ever for an answer to a call.
+            for session in _sessions(client):
+                session.timeout = httpx.Timeout(CALL_PATIENCE, connect=SERVER_PATIENCE)
+            return client
+
+    def lend(self, helper: Helper) -> None:
+        """Nothing: the helper has a connection of its own."""
+
+    def settle(self) -> None:
+        """Nothing: the server's files are not ours."""
+
+    def renew(self) -> None:
+        """Nothing: each call is a request of its own."""
+
+    def clear(self) -> None:
+        """Drops our collections; others stay, those of other homes too."""
+        for collection in self.api.list_collections():
+            if collection.name.startswith(self.prefix):
+                self.api.delete_collection(collection.name)
+
+    def scrub(self) -> str:
+        """What the server's operator must do: the server's files are not ours."""
+        return to_clean(self.where)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        if self._api is not None:
+            # Chroma's own close leaves the connections open.
+            for session in _sessions(self._api):
+                session.close()
+            self._api.close()
+            self._api = None
+
+
+def to_clean(url: str, *, first: str = "") -> str:
+    """What frees the files of a server of deleted text; `first` is done before it is stopped."""
+    return (
+        f"deleted text may remain in the files of the Chroma server at {url}: {first}stop the server, and run"
+        " `memcycle scrub DIR` over its folder"
+    )
+
+
+def _sessions(client: "Client") -> "list[httpx.Client]":
+    """The connections of a client of a server: its own and those of its admin client."""
+    servers = (client._server, cast("AdminClient", client._admin_client)._server)
+    return [cast("FastAPI", server)._session for server in servers]
+
+
+def _port(url: str) -> int:
+    try:
+        port = urlsplit(url).port
+    except ValueError as error:
+        raise StoreError(
+            f"{url!r} is no address of a Chroma server: {error}; give http://HOST:PORT"
+        ) from error
+    return port or (443 if url.startswith("https") else DEFAULT_PORT)
+
+
+class ChromaClient(Protocol):
+    """A way to Chroma."""
+
+    where: str
+    """What an error message calls it: the directory or the address."""
+
+    prefix: str
+    """Begins the name of every collection of the home, and of no other home's."""
+
+    exclusive: bool
+    """Whether reads must wait for writes: true of the embedded index, whose client a scrub closes."""
+
+    @property
+    def note(self) -> str | None:
+        """Which of its files could not be cleaned, and what to do; None where none is known."""
+
+    @property
+    def api(self) -> "Client":
+        """Chroma's own client."""
+
+    def lend(self, helper: Helper) -> None:
+        """Leaves the index to a helper, which is ended when this client is used again."""
+
+    def settle(self) -> None:
+        """Cleans up after a call, before the next one may begin."""
+
+    def renew(self) -> None:
+        """Lets the next call begin anew, after Chroma itself failed at one."""
+
+    def clear(self) -> None:
+        """Removes all our collections, with their files where those are ours."""
+
+    def scrub(self) -> str | None:
+        """Leaves no deleted text in any file; gives what the operator must do where it cannot."""
+
+    def close(self) -> None:
+        """Frees its files, connections and lock. Idempotent."""
+
+
+def open_client(settings: Settings, store: str, *, fresh: bool = False, lent: bool = False) -> ChromaClient:
+    """The client the settings ask for.
+
+    Args:
+        settings: Home or address, and the lock timeout.
+        store: Id of the home's memory. Its collections carry it in their names: homes share a server, not
+            memories. A copied home has the same id, so give it another server.
+        fresh: Removes what is there first, even if damaged.
+        lent: For a helper: the process that writes the home has lent it the index.
+
+    Raises:
+        StoreBusy: another process writes the embedded index.
+        StoreError: it cannot be opened or does not answer.
+    """
+    prefix = f"memcycle-{store}-"
+    if settings.chroma_url:
+        return ServerClient(settings.chroma_url, prefix, fresh=fresh)
+    return EmbeddedClient(settings.home, prefix, settings.lock_timeout, fresh=fresh, lent=lent)

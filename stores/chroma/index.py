@@ -1,0 +1,406 @@
+"""The vector index in Chroma: every active entry whole, spread over collections by a hash of its base scope.
+
+It is rebuildable: the ledger is the system of record, and nothing here is read that is not there too.
+"""
+
+import hashlib
+import itertools
+import json
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from memcycle.core.entry import GRANULARITIES, Entry, Granularity
+from memcycle.core.errors import StoreError
+from memcycle.core.scope import Scope
+from memcycle.core.settings import Settings
+from memcycle.stores.chroma.client import ChromaClient, chroma_errors, open_client
+from memcycle.stores.chroma_helper import Helper
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
+
+Matrix = npt.NDArray[np.float32]
+Item = tuple[Entry, Matrix]
+Metadata = dict[str, str | int | float | bool | None]
+
+VIEW_FIELD = "view"
+_REST = {
+    "status", "title", "role", "related_turns", "quote", "event_precision", "recorded_at", "valid_from",
+    "valid_until", "expires_at", "importance", "confidence", "actor", "embedder",
+}  # fmt: skip
+
+
+def scope_field(scope: Scope) -> str:
+    """The base scope as one token of fixed length: compared whole, so 'ana' never meets 'ana2'."""
+    return hashlib.blake2b(scope.key.encode(), digest_size=16).hexdigest()
+
+
+def view_field(scope: Scope, granularity: Granularity) -> str:
+    """Base scope and granularity in one field, since a second condition costs several times the first."""
+    return f"{scope_field(scope)}:{granularity}"
+
+
+def where(scope: Scope, granularity: Granularity | None) -> dict[str, Any]:
+    """The condition for entries of a base scope, of all granularities where none is named."""
+    if granularity is not None:
+        return {VIEW_FIELD: view_field(scope, granularity)}
+    return {VIEW_FIELD: {"$in": [view_field(scope, name) for name in GRANULARITIES]}}
+
+
+def metadata_of(entry: Entry) -> Metadata:
+    """The fields of an entry, flat; an absent one is None.
+
+    No key is left out, because an upsert merges metadata: None takes an old value away. A new copy needs no
+    None (see `records_of`).
+
+    What one may want to filter by has a key of its own; the rest is one JSON object under `rest`, since each
+    key is a row with an index entry in Chroma's tables, which is what most of a write's time goes to.
+    """
+    rest = entry.model_dump(mode="json", include=_REST, exclude_none=True)
+    return {
+        VIEW_FIELD: view_field(entry.scope, entry.granularity),
+        "user": entry.scope.user,
+        "workspace": entry.scope.workspace,
+        "session": entry.scope.session,
+        "granularity": entry.granularity,
+        "kind": entry.kind,
+        "speaker": entry.speaker,
+        "turns": json.dumps(entry.turns, ensure_ascii=False),
+        "event_time": _iso(entry.event_time),
+        "observed_at": _iso(entry.observed_at),
+        "rest": json.dumps(rest, ensure_ascii=False),
+    }
+
+
+def records_of(items: Sequence[Item], *, new: bool) -> dict[str, Any]:
+    """Entries with their vectors as arguments of a collection's `add` (`new`) or `upsert`.
+
+    In Chroma's tables a None is a deletion, which a copy that is not there yet does not need.
+    """
+    fields = [metadata_of(entry) for entry, _ in items]
+    if new:
+        fields = [{key: value for key, value in one.items() if value is not None} for one in fields]
+    return {
+        "ids": [entry.id for entry, _ in items],
+        "embeddings": np.stack([vector for _, vector in items]),
+        "documents": [entry.text for entry, _ in items],
+        "metadatas": fields,
+    }
+
+
+def _iso(time: datetime | None) -> str | None:
+    return time.isoformat() if time is not None else None
+
+
+SPACE: Any = {"hnsw": {"space": "cosine", "ef_search": 400}}
+"""With Chroma's own 100, one of ten of the nearest 200 of a granularity is missed at 10,000 entries."""
+
+
+class Shards:
+    """The collections of one client. No safer between threads than that."""
+
+    def __init__(self, client: ChromaClient) -> None:
+        self._client = client
+        self._found: dict[int, Any] = {}
+
+    def call(self, shard: int, method: str, arguments: dict[str, Any]) -> Any:
+        """Calls a method of a shard's collection; None where there is no collection and nothing is put in.
+
+        Another process may have dropped the collection on the server: it is looked up again, once.
+        """
+        from chromadb.errors import InternalError, NotFoundError
+
+        for attempt in range(2):
+            collection = self._collection(shard, create=method in ("add", "upsert"))
+            if collection is None:
+                break
+            try:
+                return getattr(collection, method)(**arguments)
+            except NotFoundError:
+                self._found.pop(shard, None)
+                if attempt:
+                    raise
+            except InternalError:
+                self._found.clear()
+                self._client.renew()
+                raise
+            finally:
+                self._client.settle()
+        return None
+
+    def drop(self, shard: int) -> None:
+        """Removes a collection, if there is one."""
+        from chromadb.errors import NotFoundError
+
+        with suppress(NotFoundError):
+            self._found.pop(shard, None)
+            self._client.api.delete_collection(self._name(shard))
+
+    def look_up_again(self) -> None:
+        """Forgets what was looked up: the client is about to be closed."""
+        self._found.clear()
+
+    def _collection(self, shard: int, *, create: bool) -> Any:
+        from chromadb.errors import NotFoundError
+
+        # On a server others look up at the same time, and may forget what was found meanwhile.
+        found = self._found.get(shard)
+        if found is None:
+            name = self._name(shard)
+            try:
+                found = self._found[shard] = (
+                    self._client.api.get_or_create_collection(
+                        name, embedding_function=None, configuration=SPACE
+                    )
+                    if create
+                    else self._client.api.get_collection(name, embedding_function=None)
+                )
+            except NotFoundError:
+                return None
+        return found
+
+    def _name(self, shard: int) -> str:
+        return f"{self._client.prefix}{shard:02d}"
+
+
+T = TypeVar("T")
+
+Found = tuple[str, float]
+
+PAGE = 5_000
+FLOATS_A_CALL = 1_000_000
+"""Keeps the body of a call under the 40 MB a server takes."""
+
+
+def shard_of(scope: Scope, shards: int) -> int:
+    """The shard where all entries of the base scope stand, 0 to `shards` - 1."""
+    digest = hashlib.blake2b(scope.key.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % shards
+
+
+class Held(NamedTuple):
+    """An entry as the index has it, in which shard; `vector` is of shape (dim,)."""
+
+    shard: int
+    id: str
+    text: str
+    metadata: Metadata
+    vector: Matrix
+
+
+class ChromaIndex:
+    """Vectors of active entries. Thread-safe. Scores are cosines clipped to 0..1, 1 is the same direction.
+
+    All failures of Chroma are StoreErrors; after any the ledger can fill the index anew.
+    """
+
+    def __init__(self, client: ChromaClient, shards: int, dim: int) -> None:
+        self._client, self._shards, self._dim = client, shards, dim
+        # One writer at a time; and a scrub takes the embedded client away from under its readers.
+        self._lock = threading.RLock()
+        self._collections = Shards(client)
+
+    @classmethod
+    def open(cls, settings: Settings, store: str, dim: int, *, fresh: bool = False) -> Self:
+        """Opens the embedded index of `settings.home`, or the server at `settings.chroma_url`.
+
+        Args:
+            settings: Home or address, shards, lock timeout.
+            store: Id of the home's memory, for its collections' names; see `open_client`.
+            dim: Length of the vectors.
+            fresh: Removes all that was there first, also an index too damaged to open.
+
+        Raises:
+            StoreBusy: another process writes the embedded index. Names its pid.
+            StoreError: it cannot be opened, or the server does not answer.
+        """
+        return cls(open_client(settings, store, fresh=fresh), settings.shards, dim)
+
+    def shard_of(self, scope: Scope) -> int:
+        """The shard of a base scope: all scopes of a dropped shard must be filled in again."""
+        return shard_of(scope, self._shards)
+
+    def upsert(self, items: Sequence[Item], batch: int) -> None:
+        """Writes entries with their vectors, whatever was there under their ids before.
+
+        Args:
+            items: Entries and vectors of shape (dim,). Of one id twice the last wins.
+            batch: Entries a call at most; a call holds the interpreter lock, about 0.6 ms an entry.
+        """
+        unique = {entry.id: (entry, self._fitting(vector)) for entry, vector in items}
+        size = max(1, min(batch, FLOATS_A_CALL // self._dim))
+        for shard, group in self._by_shard((item[0].scope, item) for item in unique.values()):
+            for part in _parts(group, size):
+                self._put(shard, part)
+
+    def delete(self, scopes_and_ids: Sequence[tuple[Scope, str]]) -> None:
+        """Removes entries. Their text stays in files until their shard is dropped and scrubbed."""
+        for shard, ids in self._by_shard(scopes_and_ids):
+            for part in _parts(list(dict.fromkeys(ids)), PAGE):
+                self._write(shard, "delete", ids=part)
+
+    def query(
+        self, scope: Scope, vectors: Matrix, k: int, granularity: Granularity | None = None
+    ) -> list[list[Found]]:
+        """The nearest entries of the base scope, for each row of `vectors` (n, dim) a list, best first.
+
+        A zero row (a blank query) finds nothing. Equal scores stand in order of id.
+        """
+        asked = np.asarray(vectors, dtype=np.float32).reshape(-1, self._dim)
+        found: list[list[Found]] = [[] for _ in asked]
+        rows = np.flatnonzero(asked.any(axis=1))
+        if not rows.size or k < 1:
+            return found
+        result = self._read(
+            self.shard_of(scope),
+            "query",
+            query_embeddings=asked[rows],
+            n_results=k,
+            where=where(scope, granularity),
+            include=["distances"],
+        )
+        if result is not None:
+            for row, ids, distances in zip(rows, result["ids"], result["distances"], strict=True):
+                scored = [(id_, min(1.0, max(0.0, 1.0 - d))) for id_, d in zip(ids, distances, strict=True)]
+                found[row] = sorted(scored, key=lambda pair: (-pair[1], pair[0]))
+        return found
+
+    def ids(self, scope: Scope | None = None) -> set[str]:
+        """Ids of all entries, or of one base scope's."""
+        shards = range(self._shards) if scope is None else (self.shard_of(scope),)
+        wanted = None if scope is None else where(scope, None)
+        found: set[str] = set()
+        for shard in shards:
+            for offset in itertools.count(0, PAGE):
+                page = self._read(shard, "get", where=wanted, include=[], limit=PAGE, offset=offset)
+                ids = page["ids"] if page else []
+                found.update(ids)
+                if len(ids) < PAGE:
+                    break
+        return found
+
+    def copies(self) -> Iterator[list[Held]]:
+        """All it holds, page by page."""
+        for shard in range(self._shards):
+            for offset in itertools.count(0, PAGE):
+                page = self._read(
+                    shard,
+                    "get",
+                    include=["documents", "metadatas", "embeddings"],
+                    limit=PAGE,
+                    offset=offset,
+                )
+                if not page or not page["ids"]:
+                    break
+                columns = (page["ids"], page["documents"], page["metadatas"], page["embeddings"])
+                yield [Held(shard, *one) for one in zip(*columns, strict=True)]
+
+    def leftover(self) -> int:
+        """How many collections of the home's entries are none of its shards: it once had another number."""
+        with self.client() as (client, names):
+            found = [
+                one.name.removeprefix(names)
+                for one in client.list_collections()
+                if one.name.startswith(names)
+            ]
+        return sum(name.isdecimal() and int(name) >= self._shards for name in found)
+
+    def drop_shards(self, shards: Iterable[int]) -> None:
+        """Drops the collections of shards, with all base scopes there: fill them again."""
+        for shard in sorted(shards):
+            with self._lock, chroma_errors(self._client.where, "dropping a shard"):
+                self._collections.drop(shard)
+
+    def clear(self) -> None:
+        """Removes everything, whatever number of shards it was written with."""
+        with self._lock, chroma_errors(self._client.where, "clearing it"):
+            self._collections.look_up_again()
+            self._client.clear()
+
+    def scrub(self) -> str | None:
+        """Leaves no deleted text of dropped shards in any file of the embedded index.
+
+        Returns:
+            None when that is done (but in files that `note` names), else what the server's operator must do.
+        """
+        with self._lock:
+            self._collections.look_up_again()
+            return self._client.scrub()
+
+    @property
+    def note(self) -> str | None:
+        """Which files of the embedded index could not be cleaned, and what to do; else None."""
+        with self._lock:
+            return self._client.note
+
+    @contextmanager
+    def client(self) -> Iterator[tuple["Client", str]]:
+        """Chroma's client for a call to a collection beside the shards, and how names of collections begin.
+
+        Nobody closes it meanwhile. Failures of Chroma are StoreErrors.
+        """
+        with self._lock, chroma_errors(self._client.where, "using a collection of items"):
+            try:
+                yield self._client.api, self._client.prefix
+            finally:
+                self._client.settle()
+
+    def lend(self, helper: Helper) -> None:
+        """Leaves the index to a helper, which is ended when this one is used again."""
+        with self._lock, chroma_errors(self._client.where, "lending it"):
+            self._collections.look_up_again()
+            self._client.lend(helper)
+
+    def close(self) -> None:
+        """Frees files, connections and lock. Idempotent."""
+        with self._lock:
+            self._collections.look_up_again()
+            self._client.close()
+
+    def _fitting(self, vector: Matrix) -> Matrix:
+        fitting = np.asarray(vector, dtype=np.float32)
+        # Chroma drops a vector with NaN silently.
+        if fitting.shape != (self._dim,) or not np.isfinite(fitting).all():
+            raise StoreError(
+                f"the index takes finite vectors of {self._dim} numbers, got shape {fitting.shape};"
+                " after a change of embedder run `memcycle doctor --reembed`"
+            )
+        return fitting
+
+    def _by_shard(self, scoped: Iterable[tuple[Scope, T]]) -> Iterator[tuple[int, list[T]]]:
+        groups: dict[int, list[T]] = {}
+        for scope, thing in scoped:
+            groups.setdefault(self.shard_of(scope), []).append(thing)
+        yield from sorted(groups.items())
+
+    def _put(self, shard: int, part: Sequence[Item]) -> None:
+        call = self._collections.call
+        with self._lock, chroma_errors(self._client.where, "writing"):
+            there = call(shard, "get", {"ids": [entry.id for entry, _ in part], "include": []})
+            known = set(there["ids"]) if there else set()
+            fresh = [item for item in part if item[0].id not in known]
+            if fresh:
+                call(shard, "add", records_of(fresh, new=True))
+            if known:
+                changed = [item for item in part if item[0].id in known]
+                call(shard, "upsert", records_of(changed, new=False))
+
+    def _write(self, shard: int, method: Literal["delete"], **arguments: Any) -> None:
+        with self._lock, chroma_errors(self._client.where, "writing"):
+            self._collections.call(shard, method, arguments)
+
+    def _read(self, shard: int, method: Literal["query", "get"], **arguments: Any) -> Any:
+        lock = self._lock if self._client.exclusive else nullcontext()
+        with lock, chroma_errors(self._client.where, "reading"):
+            return self._collections.call(shard, method, arguments)
+
+
+def _parts(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(things), size):
+        yield things[start : start + size]

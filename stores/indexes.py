@@ -1,0 +1,128 @@
+"""What a writing bank has beside the ledger: embedder, vector index and search, opened on need."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+from memcycle.core.errors import StoreError
+from memcycle.core.settings import Settings
+from memcycle.core.world import World
+from memcycle.stores.chroma.mirror import Mirror
+from memcycle.stores.ledger.connection import Ledger
+from memcycle.stores.vectors import Vectors
+from memcycle.stores.words import WordIndex
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from memcycle.stores.search.search import Search
+
+_log = logging.getLogger(__name__)
+
+
+class Views:
+    """The embedder with its record, the index that mirrors the ledger, and the search over both.
+
+    Attributes:
+        words: The vectors of words, where the settings want them.
+    """
+
+    def __init__(
+        self, vectors: Vectors, mirror: Mirror, search: "Search", words: WordIndex | None = None
+    ) -> None:
+        self.vectors, self.mirror, self.search, self.words = vectors, mirror, search, words
+        self._starting, self._started = threading.Lock(), False
+        self._held = 0
+
+    @classmethod
+    def open(
+        cls,
+        settings: Settings,
+        world: World,
+        ledger: Ledger,
+        embeddings: "Embeddings | None",
+        *,
+        repair: bool,
+    ) -> Self:
+        """Loads no model and opens no index yet.
+
+        Raises:
+            EmbedderMismatch: the ledger's vectors come from another embedder, and it is no `repair`.
+            StoreError: unknown embedder, or one without vectors of words where the settings want them.
+        """
+        # These load libraries that commands which only read do without.
+        from memcycle.stores.embedder import open_embedder
+        from memcycle.stores.search.search import Search
+
+        vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)
+        mirror = Mirror(settings, ledger, vectors)
+        words = None
+        if settings.token_vectors:
+            model = vectors.embedder.words
+            if model is None:
+                raise StoreError(
+                    f"token_vectors is set, but the embedder {vectors.id} gives no vectors of single words in"
+                    " their context: choose the embedder minilm, or hand over an Embeddings object that has"
+                    " embed_words(texts), or leave token_vectors off"
+                )
+            words = WordIndex(ledger, model)
+        return cls(vectors, mirror, Search(ledger, mirror, vectors.embedder, words), words)
+
+    def for_writing(self) -> Self:
+        """Makes sure, once, that this process may write, and finishes a wipe that a crash cut short.
+
+        Raises:
+            StoreBusy: another process writes the embedded index. Names its pid.
+        """
+        with self._starting:
+            if not self._started:
+                self.mirror.claim()
+                self._if_possible(self.mirror.wipe)
+                self._started = True
+        return self
+
+    def catch_up(self, batch: int | None = None) -> None:
+        """Brings the indexes up to date that can be reached; those held back wait, or follow in a helper."""
+        if self._held:
+            self._if_possible(self.mirror.follow)
+        else:
+            self._if_possible(lambda: self.mirror.drain(batch))
+            self.read_words()
+
+    def read_words(self) -> None:
+        """Reads the words of what is new, if the settings want that; what fails is read at a later write."""
+        if self.words is None or self._held:
+            return
+        try:
+            self.words.catch_up()
+        except Exception as error:  # noqa: BLE001 - what is written stands, whatever an embedder raises
+            _log.warning("words of new entries are not read: %s", type(error).__name__)
+
+    @contextmanager
+    def held_back(self, batch: int) -> Iterator[None]:
+        """No write of this process waits for the index meanwhile; at the end it has taken all in.
+
+        Where much is written, a helper brings it in beside (see `Mirror.follow`). A search that needs the
+        index brings it up to date itself.
+
+        Args:
+            batch: As in `Mirror.drain`.
+        """
+        with self._starting:
+            self._held += 1
+        try:
+            yield
+        finally:
+            with self._starting:
+                self._held -= 1
+            if not self._held:
+                self._if_possible(self.mirror.finish_following)
+            self.catch_up(batch)
+
+    def _if_possible(self, step: Callable[[], object]) -> None:
+        try:
+            step()
+        except StoreError as error:
+            _log.warning("the index is behind the ledger: %s", error)

@@ -1,0 +1,118 @@
+"""Makes queries ready: their words, whom and when they ask about, what kind of answer, and their vectors."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+import numpy as np
+
+from memcycle.core.language.date_forms import end_of
+from memcycle.core.language.dates import read_dates
+from memcycle.core.language.questions import Slot, asked_slot
+from memcycle.core.language.tokens import content_stems, stems, strip_names, tokenize
+from memcycle.stores.search import lexical
+from memcycle.stores.search.bm25 import Ints
+from memcycle.stores.search.request import Query
+from memcycle.stores.search.snapshot import Vectors
+
+DAY = 86_400.0
+_SLACK = {"minute": 1, "day": 1, "week": 3, "month": 5, "season": 10, "year": 10}
+"""Days before and after a period in which what happened in it is also told."""
+
+
+class TextEmbedder(Protocol):
+    """What search asks of the embedder."""
+
+    @property
+    def id(self) -> str:
+        """Recorded with every stored vector."""
+
+    @property
+    def dim(self) -> int:
+        """Length of its vectors."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of texts, (n, dim); a zero row for a blank one."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query made ready.
+
+    Attributes:
+        stems: Of its words, without function words unless it has no others.
+        terms: The same as numbers, ascending, each once.
+        people: Who is asked about, casefolded: the query's speaker and those its text names.
+        periods: The times it names, with some slack: first and last second of each.
+        slot: What it asks for.
+        text: It without those names.
+        named, nameless: Unit vectors of the whole text, and of it without those names.
+    """
+
+    stems: list[str]
+    terms: Ints
+    people: frozenset[str]
+    periods: tuple[tuple[float, float], ...]
+    slot: Slot
+    text: str
+    named: Vectors
+    nameless: Vectors
+
+
+def prepare(
+    queries: Sequence[Query], embedder: TextEmbedder, *, speakers: Iterable[str], last: float
+) -> list[Asked]:
+    """All queries, in one embedding batch.
+
+    Args:
+        speakers: Who speaks in what is searched.
+        last: When the last of it was said, in seconds. "In May" is read from there.
+
+    Raises:
+        EmbeddingFailed: they cannot be embedded.
+    """
+    known = sorted(speakers)
+    named = [[name for name in known if _names(query.text, name)] for query in queries]
+    nameless = [_nameless(query.text, names) for query, names in zip(queries, named, strict=True)]
+    vectors = embedder.embed([query.text for query in queries] + nameless)
+    return [
+        _asked(query, named[at], nameless[at], last, vectors[at :: len(queries)])
+        for at, query in enumerate(queries)
+    ]
+
+
+def _asked(query: Query, names: Sequence[str], text: str, last: float, vectors: Vectors) -> Asked:
+    words = content_stems(query.text) or stems(query.text)
+    return Asked(
+        stems=words,
+        terms=np.unique(lexical.numbers(words)),
+        people=frozenset(name.casefold() for name in [*names, query.speaker] if name),
+        periods=_periods(query.text, last),
+        slot=asked_slot(query.text),
+        text=text,
+        named=vectors[0],
+        nameless=vectors[1],
+    )
+
+
+def _periods(text: str, last: float) -> tuple[tuple[float, float], ...]:
+    if not np.isfinite(last):
+        return ()
+    return tuple(
+        (
+            reading.start.timestamp() - _SLACK[reading.precision] * DAY,
+            end_of(reading.start, reading.precision).timestamp() + _SLACK[reading.precision] * DAY,
+        )
+        for reading in read_dates(text, datetime.fromtimestamp(last, UTC))
+    )
+
+
+def _names(text: str, name: str) -> bool:
+    return strip_names(text, [name]) != " ".join(text.split())
+
+
+def _nameless(text: str, names: Iterable[str]) -> str:
+    """The text without these names; the text itself where nothing else is in it."""
+    stripped = strip_names(text, names)
+    return stripped if tokenize(stripped) else text

@@ -1,0 +1,490 @@
+"""Reads from the ledger what a search needs: the copy of a scope, which of its entries a filter allows.
+
+Everything that ranking needs of an entry is computed once, when it is written or when the copy is made, and
+never from text during a search. A copy is kept with the number of its scope's last change (`ledger.changes`):
+after any write, also of another process, the next search brings it up to date or makes a new one (`merging`).
+So what is forgotten is forgotten here too.
+"""
+
+import json
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from functools import cached_property
+from itertools import chain, repeat
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memcycle.core.entry import GRANULARITIES
+from memcycle.core.scope import Scope
+from memcycle.stores.ledger import entries
+from memcycle.stores.ledger.columns import json_list, to_time
+from memcycle.stores.search import lexical
+from memcycle.stores.search.bm25 import (
+    FIELDS,
+    Documents,
+    Flags,
+    Floats,
+    Index,
+    Ints,
+    chosen,
+    idf,
+    with_facts,
+    without_facts,
+)
+from memcycle.stores.search.lexical import Held
+from memcycle.stores.search.request import Filters
+from memcycle.stores.writer import lexical_rows
+
+Vectors = NDArray[np.float32]
+
+CLOSE = 600.0
+"""Seconds between two turns that still belong to one stretch of talk."""
+SHARES = (0.6, 0.3, 0.3)
+"""How much the turn before, the one before that, and the next one add to a turn's context."""
+
+
+class Around(NamedTuple):
+    """Places of the turns around each entry in its session, (entries,) each, -1 where there is none near."""
+
+    before: Ints
+    earlier: Ints
+    after: Ints
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The active and staged entries of one base scope, in the order of their ledger rows, (entries,) each.
+
+    Attributes:
+        ids: Their ids.
+        granularity, session: Places in `GRANULARITIES` and `sessions`.
+        staged: Whether their session is still open.
+        position: Place of the first source turn in its session.
+        speaker: Place in `speakers`, -1 where nobody speaks.
+        time: When it was said or happened; said: when it was said; expires. Seconds, NaN where unknown.
+        traits: See `memcycle.stores.search.lexical`.
+        turns: Ids of the turns that a raw entry or a fact rests on.
+        vectors: (entries, dim), a zero row where an entry has none of the present embedder.
+        documents: Their words, those of the facts that rest on a turn among its own.
+    """
+
+    rows: Ints
+    ids: list[str]
+    granularity: Ints
+    session: Ints
+    sessions: list[str]
+    staged: Flags
+    position: Ints
+    speaker: Ints
+    speakers: list[str]
+    time: Floats
+    said: Floats
+    expires: Floats
+    traits: Ints
+    turns: list[tuple[str, ...]]
+    importance: Floats
+    reinforcement: Floats
+    vectors: Vectors
+    documents: Documents
+
+    @cached_property
+    def index(self) -> Index:
+        """Their words, sorted."""
+        return Index.over(self.documents)
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """Words in each view, (entries, 3)."""
+        return self.documents.lengths
+
+    @cached_property
+    def _own(self) -> tuple[Ints, Ints]:
+        """Each word of each entry's own, once: its number and the entry's place."""
+        own = self.index.field == 0
+        words, docs = self.index.words[own], self.index.doc[own]
+        first = begins(words) | begins(docs)
+        kind: Ints = np.cumsum(begins(words), dtype=np.int64)
+        return kind[first], docs[first]
+
+    def idf_mass(self, among: Flags) -> Floats:
+        """The idf of each entry's own words, each once, summed; the statistics are those of these entries."""
+        kind, docs = self._own
+        weight = idf(np.bincount(kind, weights=among[docs]), int(among.sum()))
+        return np.bincount(docs, weights=weight[kind], minlength=len(self.rows)).astype(np.float64)
+
+    @cached_property
+    def order(self) -> Ints:
+        """Each entry's place among the ids in order: what decides between equal scores."""
+        order = np.empty(len(self.ids), dtype=np.int64)
+        order[sorted(range(len(self.ids)), key=self.ids.__getitem__)] = np.arange(len(self.ids))
+        return order
+
+    def speaking(self, among: Flags) -> frozenset[str]:
+        """Who speaks in these entries."""
+        return frozenset(self.speakers[code] for code in np.unique(self.speaker[among]).tolist() if code >= 0)
+
+    def last_said(self, among: Flags) -> float:
+        """When the last of these entries was said, in seconds; not finite where no time is known."""
+        return float(np.fmax.reduce(self.said[among], initial=-np.inf))
+
+    @cached_property
+    def around(self) -> Around:
+        """The raw entries around each raw entry, of the same session and stretch of talk."""
+        raw = np.flatnonzero(self.granularity == 0)
+        raw = raw[np.lexsort((self.position[raw], self.session[raw]))]
+        # Turns of an unknown place all stand at the same one: nothing is beside them.
+        beside = (np.diff(self.session[raw]) == 0) & (np.diff(self.position[raw]) > 0)
+        # What is staged is seen by its session alone: it must not weigh on what others see.
+        beside &= np.diff(self.staged[raw].astype(np.int8)) == 0
+        near = beside & ~(np.abs(np.diff(self.said[raw])) > CLOSE)
+        before, after = (np.full(len(self.rows), -1) for _ in range(2))
+        before[raw[1:][near]], after[raw[:-1][near]] = raw[:-1][near], raw[1:][near]
+        return Around(before, at(before, before, -1), after)
+
+    @cached_property
+    def norms(self) -> Floats:
+        """Length of each entry's context vector: its own and the shares of those around it; at least 1e-9."""
+        total = self.vectors.copy()
+        for share, near in zip(SHARES, self.around, strict=True):
+            total[near >= 0] += np.float32(share) * self.vectors[near[near >= 0]]
+        return np.asarray(np.maximum(np.linalg.norm(total, axis=1), 1e-9), dtype=np.float64)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes once it was searched."""
+        held = [getattr(self, field.name) for field in fields(self)]
+        arrays = sum(value.nbytes for value in held if isinstance(value, np.ndarray))
+        words = self.documents.words.nbytes + self.documents.fields.nbytes
+        # An id is a string of its own, and a list of turns about another; the index, the neighbours and the
+        # norms are made at the first search.
+        return arrays + words + len(self.ids) * (2 * 100 + 64) + self.documents.words.size * (8 + 4 + 1)
+
+
+def begins(values: NDArray[Any]) -> Flags:
+    """Where a value differs from the one before it; the first does."""
+    return np.append(True, np.diff(values) != 0)[: len(values)]
+
+
+def at(values: NDArray[Any], places: Ints, missing: float) -> NDArray[Any]:
+    """The values at these places; `missing` where a place is negative."""
+    return np.where(places >= 0, values[places] if len(values) else missing, missing)
+
+
+class Kept(NamedTuple):
+    """A copy as of a change of its scope."""
+
+    change: int
+    copy: Copy
+
+
+class Copies:
+    """The copies used last, within a bound of bytes. Thread-safe."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._held = most, 0
+        self._lock = threading.Lock()
+        self._copies: OrderedDict[str, Kept] = OrderedDict()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return self._held
+
+    def get(self, scope: Scope) -> Kept | None:
+        """The copy of the base scope, and of which change it is."""
+        with self._lock:
+            found = self._copies.get(scope.key)
+            if found is not None:
+                self._copies.move_to_end(scope.key)
+            return found
+
+    def put(self, scope: Scope, change: int, copy: Copy) -> None:
+        """Keeps a copy, unless there is one of a later change; those not used for longest make room.
+
+        One above the bound is not kept.
+        """
+        with self._lock:
+            held = self._copies.get(scope.key)
+            if held is not None and held.change >= change:
+                return
+            self._drop(scope.key)
+            if copy.nbytes > self._most:
+                return
+            self._copies[scope.key] = Kept(change, copy)
+            self._held += copy.nbytes
+            while self._held > self._most:
+                self._drop(next(iter(self._copies)))
+
+    def drop(self, scope: Scope) -> None:
+        """Keeps no copy of the base scope."""
+        with self._lock:
+            self._drop(scope.key)
+
+    def _drop(self, key: str) -> None:
+        found = self._copies.pop(key, None)
+        if found is not None:
+            self._held -= found.copy.nbytes
+
+
+_PLAIN = (
+    "granularity",
+    "staged",
+    "position",
+    "time",
+    "said",
+    "expires",
+    "traits",
+    "importance",
+    "reinforcement",
+)
+
+
+def merged(old: Copy, changed: Sequence[int], new: Copy) -> Copy:
+    """The old copy without the changed ledger rows, and with all of the new one: what reading it whole gives.
+
+    Args:
+        changed: Rows that are left out of the old copy, those of the new one among them.
+    """
+    kept = np.flatnonzero(~np.isin(old.rows, np.asarray(changed, dtype=np.int64)))
+    rows = np.concatenate([old.rows[kept], new.rows])
+    order = np.argsort(rows)
+    # Places in both copies laid end to end.
+    places = np.concatenate([kept, np.arange(len(new.rows)) + len(old.rows)])[order]
+    plain = {name: np.concatenate([getattr(old, name), getattr(new, name)])[places] for name in _PLAIN}
+    session, sessions = _coded((old.session, old.sessions), (new.session, new.sessions), places)
+    speaker, speakers = _coded((old.speaker, old.speakers), (new.speaker, new.speakers), places)
+    turns, ids = old.turns + new.turns, old.ids + new.ids
+    turns = [turns[place] for place in places.tolist()]
+    own = _joined(without_facts(old.documents), without_facts(new.documents))
+    documents = with_facts(
+        chosen(own, places), turns, plain["granularity"], session=session, staged=plain["staged"]
+    )
+    return Copy(
+        rows=rows[order],
+        ids=[ids[place] for place in places.tolist()],
+        session=session,
+        sessions=sessions,
+        speaker=speaker,
+        speakers=speakers,
+        turns=turns,
+        vectors=np.concatenate([old.vectors, new.vectors])[places],
+        documents=documents,
+        **plain,
+    )
+
+
+def _joined(one: Documents, other: Documents) -> Documents:
+    return Documents(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
+
+
+def _coded(
+    one: tuple[Ints, list[str]], other: tuple[Ints, list[str]], places: Ints
+) -> tuple[Ints, list[str]]:
+    """Codes of two copies in one code: places in the names that are used, in order of appearance."""
+    names = list(dict.fromkeys(chain(one[1], other[1])))
+    codes = {name: code for code, name in enumerate(names)}
+    # The last place is that of -1, nobody.
+    both = [np.array([*map(codes.__getitem__, own), -1])[coded] for coded, own in (one, other)]
+    joined = np.concatenate(both)[places]
+    used, first = np.unique(joined[joined >= 0], return_index=True)
+    used = used[np.argsort(first)]
+    renamed = np.full(len(names) + 1, -1)
+    renamed[used] = np.arange(len(used))
+    return renamed[joined], [names[code] for code in used.tolist()]
+
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+# A vector of another embedder says nothing beside the query's.
+_COPIED = """
+SELECT e.row, e.id, granularity, status, session, position, e.speaker, observed_at, expires_at,
+    CASE granularity WHEN 'episode' THEN '[]' ELSE turns END AS turns,
+    CASE granularity WHEN 'raw' THEN observed_at ELSE coalesce(event_time, observed_at) END AS time,
+    importance, reinforcement, CASE WHEN embedder = :embedder THEN vector END AS vector,
+    own, dated, before, words, traits
+FROM entries e LEFT JOIN lexical_words w ON w.row = e.row
+WHERE {scope} = :scope AND status IN ('active', 'staged')
+"""
+_WHOLE = _COPIED.format(scope="scope_key") + " ORDER BY e.row"
+# The plus keeps SQLite from reading the whole scope to find a few rows in it.
+_FEW = _COPIED.format(scope="+scope_key")
+_COLUMNS = (
+    "row", "id", "granularity", "status", "session", "position", "speaker", "observed_at", "expires_at",
+    "turns", "time", "importance", "reinforcement", "vector",
+)  # fmt: skip
+"""Those of the entry, in the order of the query."""
+# The words of turns that wait for their commit are read from the texts, and so depend on the turns before.
+_CHANGED = """
+AND e.row IN (SELECT value FROM json_each(:rows) UNION
+    SELECT row FROM entries INDEXED BY entries_staged WHERE scope_key = :scope AND status = 'staged'
+    AND granularity = 'raw' AND session IN (SELECT session FROM entries
+        WHERE row IN (SELECT value FROM json_each(:rows)) AND granularity = 'raw'))
+"""
+_NAMED = """
+AND e.row IN (SELECT value FROM json_each(:rows) UNION
+    SELECT row FROM entries WHERE id IN (SELECT value FROM json_each(:ids)))
+"""
+_ALLOWED = """
+SELECT row FROM entries WHERE scope_key = :scope AND status IN ('active', 'staged')
+AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
+AND (:speakers IS NULL OR speaker IN (SELECT value FROM json_each(:speakers)))
+AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
+AND (:since IS NULL OR coalesce(event_time, observed_at) >= :since)
+AND (:until IS NULL OR coalesce(event_time, observed_at) <= :until)
+AND (:persons IS NULL OR EXISTS (
+    SELECT 1 FROM json_each(persons) p JOIN json_each(:persons) q ON p.value = q.value COLLATE NOCASE))
+AND (:entities IS NULL OR EXISTS (
+    SELECT 1 FROM json_each(entities) p JOIN json_each(:entities) q ON p.value = q.value COLLATE NOCASE))
+AND (:locations IS NULL OR EXISTS (
+    SELECT 1 FROM json_each(locations) p JOIN json_each(:locations) q ON p.value = q.value COLLATE NOCASE))
+"""
+_LISTS = ("kinds", "speakers", "sessions", "persons", "entities", "locations")
+_CODES = {name: code for code, name in enumerate(GRANULARITIES)}
+
+
+def whole(conn: sqlite3.Connection, scope: Scope, embedder: str, dim: int) -> Copy:
+    """A copy of everything recallable in the base scope, with vectors of this embedder and dimension."""
+    found = conn.execute(_WHOLE, {"scope": scope.key, "embedder": embedder}).fetchall()
+    return _copy(conn, found, dim)
+
+
+def named(
+    conn: sqlite3.Connection,
+    scope: Scope,
+    embedder: str,
+    dim: int,
+    *,
+    rows: Collection[int],
+    ids: Collection[str],
+) -> Copy:
+    """The same of these ledger rows and ids only."""
+    parameters = {
+        "scope": scope.key,
+        "embedder": embedder,
+        "rows": json_list(rows),
+        "ids": json_list(ids),
+    }
+    return _copy(conn, conn.execute(_FEW + _NAMED + " ORDER BY e.row", parameters).fetchall(), dim)
+
+
+def renewed(
+    conn: sqlite3.Connection, scope: Scope, embedder: str, dim: int, *, copy: Copy, rows: Collection[int]
+) -> Copy:
+    """A copy brought up to date, after which these ledger rows changed: what `whole` gives now."""
+    parameters = {"scope": scope.key, "embedder": embedder, "rows": json_list(rows)}
+    new = _copy(conn, conn.execute(_FEW + _CHANGED + " ORDER BY e.row", parameters).fetchall(), dim)
+    return merged(copy, [*rows, *new.rows.tolist()], new)
+
+
+def size(conn: sqlite3.Connection, scope: Scope) -> int:
+    """How many entries of any status the base scope has."""
+    return int(conn.execute("SELECT count(*) FROM entries WHERE scope_key = ?", (scope.key,)).fetchone()[0])
+
+
+def speakers(conn: sqlite3.Connection, scope: Scope) -> frozenset[str]:
+    """Who speaks in what the scope's session may see."""
+    found = conn.execute(
+        "SELECT DISTINCT speaker FROM entries WHERE scope_key = ?"
+        " AND (status = 'active' OR (status = 'staged' AND session = ?))",
+        (scope.key, scope.session),
+    )
+    return frozenset(row[0] for row in found if row[0])
+
+
+def last_said(conn: sqlite3.Connection, scope: Scope) -> float:
+    """When the last entry that the scope's session may see was said, in seconds; NaN where unknown."""
+    found = conn.execute(
+        "SELECT max(observed_at) FROM entries WHERE scope_key = ?"
+        " AND (status = 'active' OR (status = 'staged' AND session = ?))",
+        (scope.key, scope.session),
+    )
+    return _seconds(found.fetchone()[0])
+
+
+def allowed(conn: sqlite3.Connection, scope: Scope, filters: Filters) -> Ints:
+    """Ledger rows of the base scope's recallable entries that pass the filters, of any session and age."""
+    lists = {name: getattr(filters, name) for name in _LISTS}
+    parameters = {name: None if values is None else json_list(values) for name, values in lists.items()}
+    parameters |= {"scope": scope.key, "since": to_time(filters.since), "until": to_time(filters.until)}
+    return np.array([row[0] for row in conn.execute(_ALLOWED, parameters)], dtype=np.int64)
+
+
+def _copy(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int) -> Copy:
+    # Column by column: asking each row for each name is the larger part of reading a scope.
+    column = dict(zip(_COLUMNS, zip(*found, strict=True) if found else repeat(()), strict=False))
+    session, sessions = _coded_reading(column["session"])
+    speaker, speakers = _coded_reading(column["speaker"])
+    granularity = _ints(map(_CODES.__getitem__, column["granularity"]))
+    staged = np.array([status == "staged" for status in column["status"]], dtype=bool)
+    turns = _each(column["turns"], lambda text: tuple(json.loads(text)))
+    kept = _held(conn, found)
+    return Copy(
+        rows=_ints(column["row"]),
+        ids=list(column["id"]),
+        granularity=granularity,
+        session=session,
+        sessions=sessions,
+        staged=staged,
+        position=_ints(column["position"]),
+        speaker=speaker,
+        speakers=speakers,
+        time=np.array(_each(column["time"], _seconds)),
+        said=np.array(_each(column["observed_at"], _seconds)),
+        expires=np.array(_each(column["expires_at"], _seconds)),
+        traits=_ints(one.traits for one in kept),
+        turns=turns,
+        importance=np.array(column["importance"], dtype=float),
+        reinforcement=np.array(column["reinforcement"], dtype=float),
+        vectors=_vectors(column["vector"], dim),
+        documents=with_facts(_documents(column["row"], kept), turns, granularity, session, staged),
+    )
+
+
+def _held(conn: sqlite3.Connection, found: Sequence[sqlite3.Row]) -> list[Held]:
+    """The words and traits of each: as kept, or read from the text where the lexical view has none of it."""
+    lacking = [row["row"] for row in found if row["traits"] is None]
+    stored = entries.by_rows(conn, lacking).values()
+    read = {row.row: lexical.held(row) for row in lexical_rows(conn, list(stored))}
+    return [read[row["row"]] if row["traits"] is None else lexical.stored(row) for row in found]
+
+
+def _documents(rows: Sequence[int], kept: Sequence[Held]) -> Documents:
+    return Documents(
+        rows=_ints(rows),
+        fields=np.array([(*one.fields, 0) for one in kept], dtype=np.int64).reshape(-1, FIELDS),
+        words=np.concatenate([lexical.numbers(()), *(one.words for one in kept)]),
+    )
+
+
+def _coded_reading(names: Sequence[str | None]) -> tuple[Ints, list[str]]:
+    """Places in the names there are, in order of appearance; -1 for no name."""
+    known = list(dict.fromkeys(name for name in names if name))
+    codes = {name: code for code, name in enumerate(known)}
+    return _ints(codes.get(name or "", -1) for name in names), known
+
+
+def _each(values: Sequence[A], of: Callable[[A], B]) -> list[B]:
+    """A function of each, asked once for equal ones: the facts of a turn share its time and its id."""
+    known = {value: of(value) for value in set(values)}
+    return [known[value] for value in values]
+
+
+def _vectors(blobs: Sequence[bytes | None], dim: int) -> Vectors:
+    blank = bytes(dim * np.dtype(np.float32).itemsize)
+    joined = b"".join(blob or blank for blob in blobs)
+    return np.frombuffer(joined, dtype=np.float32).reshape(len(blobs), dim)
+
+
+def _seconds(stored: str | None) -> float:
+    return datetime.fromisoformat(stored).timestamp() if stored else float("nan")
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, dtype=np.int64)
