@@ -48,12 +48,17 @@ OUTPUTS: dict[str, type[BaseModel]] = {
 }
 
 
+def run_rules(name: str, value: Any) -> Any:
+    """The output of a role's rules, whatever runs the role."""
+    # Imported on first use: the word lists of the rules cost nothing to those who bring models.
+    from memcycle.agents.rules import RULES
+
+    return RULES[name](value)
+
+
 def _rules(name: str) -> Any:
     def run(value: Any) -> Any:
-        # Imported on first use: the word lists of the rules cost nothing to those who bring models.
-        from memcycle.agents.rules import RULES
-
-        return RULES[name](value)
+        return run_rules(name, value)
 
     return field(default_factory=lambda: RunnableLambda(run, name=f"{name}_rules"))
 

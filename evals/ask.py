@@ -15,9 +15,9 @@ from langchain_core.runnables import Runnable
 
 from memcycle.agents.grader import GradeItem, GraderInput, GraderOutput
 from memcycle.agents.roles import Roles
-from memcycle.agents.rules.grader import abstains
 from memcycle.core.entry import Entry
 from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, RoleFailed, StoreError
+from memcycle.core.language.questions import abstains
 from memcycle.core.probe import Usage, add_usage
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta

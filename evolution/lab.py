@@ -13,8 +13,8 @@ import numpy as np
 
 from memcycle.agents.diagnoser import Cut, MissedView, ShownView
 from memcycle.agents.roles import Roles
-from memcycle.agents.rules.grader import abstains
 from memcycle.core.errors import StoreError
+from memcycle.core.language.questions import abstains
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.probe import add_usage
 from memcycle.core.scope import Scope

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memcycle.agents.episodes import Boundary, TriggerInput, WriterInput, WriterOutput
-from memcycle.agents.rules import RULES
+from memcycle.agents.roles import run_rules
 from memcycle.core.entry import Entry, new_entry
 from memcycle.core.errors import RoleFailed
 from memcycle.core.language.tokens import approx_tokens
@@ -24,7 +24,7 @@ def trigger_input(segment: Sequence[Turn], chunk: Sequence[str]) -> TriggerInput
 
 def has_cue(value: TriggerInput) -> bool:
     """Whether the rules see any reason to split: without one, and unsaturated, no model is asked."""
-    return bool(RULES["episode_trigger"](value).boundaries)
+    return bool(run_rules("episode_trigger", value).boundaries)
 
 
 def cut(segment: Sequence[Turn], boundaries: Sequence[Boundary], theta: Theta) -> list[list[Turn]]:
@@ -61,7 +61,7 @@ def written(
         output = reply
         if isinstance(output, RoleFailed):
             warnings.append(f"episode of {turns[0].id} to {turns[-1].id} written by extraction: {output}")
-            output = RULES["episode_writer"](WriterInput(turns=turn_views(turns)))
+            output = run_rules("episode_writer", WriterInput(turns=turn_views(turns)))
         entries.append(_episode(turns, output, made).model_dump(mode="json"))
     return entries, warnings
 

@@ -12,11 +12,11 @@ from memcycle.agents.constructor import FactDraft
 from memcycle.agents.grader import Grade, GradeItem, GraderInput, GraderOutput
 from memcycle.agents.prober import ProbeDraft, ProberInput, ProberOutput
 from memcycle.agents.repairer import RepairerInput, RepairerOutput, RepairFact
-from memcycle.agents.rules.grounding import NEGATION
 from memcycle.agents.views import TurnView
 from memcycle.core.edit import Edit
 from memcycle.core.entry import Entry, Granularity, departure, new_entry, same_speaker, same_text
 from memcycle.core.errors import RoleFailed
+from memcycle.core.language.sentences import NEGATION
 from memcycle.core.language.tokens import approx_tokens, content_stems, tokenize
 from memcycle.core.probe import REPAIRER, Decision, Probe, Repair, Tried, probe_id
 from memcycle.core.scope import Scope

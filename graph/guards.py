@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from memcycle.agents.rules.grounding import NEGATION
 from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import is_question
-from memcycle.core.language.sentences import split_sentences
+from memcycle.core.language.sentences import NEGATION, split_sentences
 from memcycle.core.language.tokens import content_stems, distinct_stems, per_text, stems
 from memcycle.core.turn import Turn
 

@@ -6,10 +6,10 @@ from functools import reduce
 
 from memcycle.agents.judge import JudgeOutput
 from memcycle.agents.retriever import Plan, RetrieverOutput, operator
-from memcycle.agents.rules.labels import entities_of, persons_of
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.errors import StoreError
+from memcycle.core.language.names import entities_of, person_names
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
@@ -226,7 +226,7 @@ def names_in(question: str, known: Iterable[str] = ()) -> list[str]:
     Args:
         known: Names known to be of persons; they are found whatever their case.
     """
-    persons = persons_of(question, known)
+    persons = person_names(question, known)
     return list(dict.fromkeys((*persons, *entities_of(question, persons))))
 
 

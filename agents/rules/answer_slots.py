@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import get_args
 
-from memcycle.agents.rules.grounding import NEGATION, Asked, Passage, stem_set
+from memcycle.agents.rules.grounding import Asked, Passage, stem_set
 from memcycle.core.entry import Precision
 from memcycle.core.language.dates import format_time, read_dates
 from memcycle.core.language.names import person_names, same_person
+from memcycle.core.language.sentences import NEGATION
 
 _NUMBER = (
     r"(?:\d[\d,.]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|"

@@ -16,7 +16,6 @@ from memcycle.agents.rules.answer_slots import (
 )
 from memcycle.agents.rules.answer_styles import styled
 from memcycle.agents.rules.grounding import (
-    NEGATION,
     Asked,
     Passage,
     about_things,
@@ -29,22 +28,10 @@ from memcycle.agents.rules.grounding import (
 from memcycle.agents.rules.spans import Span, best_span
 from memcycle.agents.views import MemoryView
 from memcycle.core.language.dates import read_dates
-from memcycle.core.language.questions import Slot, choices
+from memcycle.core.language.questions import NOTHING, Slot, choices
+from memcycle.core.language.sentences import NEGATION
 from memcycle.core.language.tokens import content_stems
 
-NOTHING = {
-    "en": "I have nothing on that.",
-    "de": "Dazu weiß ich nichts.",
-    "fr": "Je n'ai rien à ce sujet.",
-    "es": "No tengo nada sobre eso.",
-    "it": "Non ho nulla su questo.",
-    "pt": "Não tenho nada sobre isso.",
-    "zh": "我没有这方面的记录。",
-    "ja": "それについての記録はありません。",
-    "ko": "그에 대한 기록이 없습니다.",
-    "ru": "Об этом у меня ничего нет.",
-}
-"""What it says where it has nothing, by language."""
 _TAGS = re.compile(r"\[image: ([^\]]*)\]")
 _PREPOSITION = re.compile(
     r"^(?:(?:\w+\s+){1,3}?(?:to|in|at|from|near)\s+(?=[A-Z])|(?:[Tt]o|[Ii]n|[Aa]t|[Ff]rom|[Ii]nto|[Nn]ear)\s+)"

@@ -7,18 +7,17 @@ from datetime import datetime
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
 from memcycle.agents.rules.contradiction import contradiction
 from memcycle.agents.rules.labels import (
-    entities_of,
     importance_of,
     keywords_of,
     kind_of,
     locations_of,
-    persons_of,
 )  # fmt: skip
 from memcycle.agents.rules.third_person import possessive
 from memcycle.agents.rules.verbs import sentence_pattern
 from memcycle.agents.rules.wording import Worded, listener_of, said_of, true_until, worded
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import same_text
+from memcycle.core.language.names import entities_of, person_names
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import split_sentences
 from memcycle.core.language.tokens import content_stems
@@ -121,7 +120,7 @@ def _sentences(text: str) -> list[str]:
 def draft_of(turn: TurnView, item: Worded, speakers: Sequence[str]) -> FactDraft:
     """The fact that a worded statement of a turn is; `speakers` are names known to be persons."""
     when = said_of(item, turn)
-    persons = persons_of(item.text, speakers)
+    persons = person_names(item.text, speakers)
     kind = kind_of(item.text)
     entities = entities_of(item.text, [*persons, *speakers])
     return FactDraft(

@@ -11,13 +11,13 @@ from typing import NamedTuple, get_args
 from memcycle.agents.rules.claims import parse
 from memcycle.agents.rules.content import subject_of
 from memcycle.agents.rules.contradiction import contradiction
-from memcycle.agents.rules.grounding import NEGATION
 from memcycle.agents.rules.verbs import is_adverb
 from memcycle.agents.views import MemoryView
 from memcycle.core.entry import Precision, same_text
 from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
+from memcycle.core.language.sentences import NEGATION
 from memcycle.core.language.tokens import base_stems, per_text, word_set
 
 _TOKEN = re.compile(r"(?P<word>[\w+#]+(?:['’.&/-]+[\w+#]+)*)|(?P<stop>[.,;:!?()–—]+)|(?P<mark>[^\w\s])")

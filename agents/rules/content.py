@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from memcycle.agents.rules.answer_slots import ORDINALS
 from memcycle.agents.rules.claims import FILLER, NEGATORS
-from memcycle.agents.rules.grounding import NEGATION
 from memcycle.agents.rules.judge import WORDING
 from memcycle.agents.rules.verbs import is_adverb, is_finite
 from memcycle.core.language.date_forms import NUMBERS, count_of
 from memcycle.core.language.names import without_possessive
+from memcycle.core.language.sentences import NEGATION
 from memcycle.core.language.tokens import STOPWORDS, base_stems, per_text, stems, tokenize, word_set
 
 _CHUNK = re.compile(r"\S+")

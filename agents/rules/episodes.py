@@ -8,10 +8,11 @@ from datetime import timedelta
 from typing import Literal
 
 from memcycle.agents.episodes import Boundary, TriggerInput, TriggerOutput, WriterInput, WriterOutput
-from memcycle.agents.rules.labels import keywords_of, locations_of, persons_of
+from memcycle.agents.rules.labels import keywords_of, locations_of
 from memcycle.agents.rules.wording import Worded, listener_of, worded
 from memcycle.agents.views import TurnView
 from memcycle.core.language.dates import format_time, read_dates
+from memcycle.core.language.names import person_names
 from memcycle.core.language.sentences import split_sentences
 from memcycle.core.language.tokens import STOPWORDS, content_stems, stems, tokenize, word_set
 
@@ -140,7 +141,7 @@ def episode_writer(value: WriterInput) -> WriterOutput:
     opening = _opening(turns, speakers, topics)
     body = [_dated(item.text, turn) for turn, item in chosen] or _first_words(turns)
     text = " ".join([opening, *body])
-    persons = list(dict.fromkeys([*speakers, *persons_of(text, speakers)]))
+    persons = list(dict.fromkeys([*speakers, *person_names(text, speakers)]))
     return WriterOutput(
         title=", ".join(topics[:3]).capitalize() or f"{' and '.join(speakers[:2])}",
         text=text,

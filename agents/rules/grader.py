@@ -3,30 +3,13 @@
 import re
 
 from memcycle.agents.grader import Grade, GradeItem, GraderInput, GraderOutput
-from memcycle.agents.rules.answerer import NOTHING
 from memcycle.agents.rules.gold import read_gold
-from memcycle.agents.rules.grounding import NEGATION
 from memcycle.agents.rules.same_answer import says
 from memcycle.core.entry import same_text
 from memcycle.core.language.dates import fixed_dates
+from memcycle.core.language.questions import abstains
+from memcycle.core.language.sentences import NEGATION
 
-_ABSTAINS = re.compile(
-    r"""^\W*(?:sorry,?\s+|unfortunately,?\s+)?(?:
-      (?:(?:i|we)\s+(?:have|hold|find|found|see)|there(?:\s+is|['’]s)|(?:the\s+)?memory\s+(?:has|holds))
-        \s+(?:no|nothing|not\s+any)\b.{0,80}
-      |(?:i|we)\s+(?:do\s+not|don['’]t|cannot|can['’]t|could\s+not|couldn['’]t)
-        \s+(?:know|tell|say|find|answer|remember|recall)\b.{0,80}
-      |no\s+(?:\w+\s+)?(?:information|evidence|record|mention|memory|answer|details?|data)\b.{0,80}
-      |(?:(?:it|that|this)\s+(?:is|was)\s+)?(?:not|un)[ -]?
-        (?:mentioned|stated|specified|known|answerable|available|provided|clear|sure)\b.{0,40}
-      |(?:it|that|this)\s+(?:cannot|can['’]t)\s+be\s+(?:answered|determined|told|known)\b.{0,40}
-      |(?:the\s+)?(?:memory|evidence|conversation)\s+(?:does\s+not|doesn['’]t)
-        \s+(?:say|mention|hold|tell|contain|state)\b.{0,80}
-      |n/?a|none|unknown|nothing
-    )[\s.!]*$""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_NOTHING = frozenset(same_text(text) for text in NOTHING.values())
 _YES = re.compile(r"^\W*(?:yes|yeah|yep|yup|correct|right|indeed)\b", re.IGNORECASE)
 _NO = re.compile(r"^\W*(?:no|nope)\b(?![\s-]+(?:one|longer|more)\b)", re.IGNORECASE)
 MOST_READ = 20_000
@@ -53,11 +36,6 @@ def grade(item: GradeItem) -> Grade:
     """The grade of one answer, with the reason where it is wrong."""
     why = _wrong(item.question, item.gold, item.answer[:MOST_READ])
     return Grade(n=item.n, correct=not why, why=why)
-
-
-def abstains(answer: str) -> bool:
-    """Whether an answer only says that nothing is known."""
-    return same_text(answer) in _NOTHING or _ABSTAINS.match(answer) is not None
 
 
 def _wrong(question: str, gold: str, answer: str) -> str:

@@ -13,7 +13,7 @@ from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import Slot, asked_slot, focus, is_question, question_language
-from memcycle.core.language.sentences import split_sentences
+from memcycle.core.language.sentences import NEGATION, split_sentences
 from memcycle.core.language.tokens import STOPWORDS, base_stems, by_concept, tokenize
 
 # Words of asking that no answer repeats.
@@ -24,9 +24,6 @@ _ASKING = frozenset(
     )
 )
 _NAMING = re.compile(r"\b(?:names?|called|named|titled?)\b", re.IGNORECASE)
-NEGATION = re.compile(
-    r"\b(?:not|never|no|none|nobody|nothing|without|neither|nor|hardly|hate[sd]?)\b|n['’]t\b", re.IGNORECASE
-)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|me|mine|we|we're|we've|our|us)\b", re.IGNORECASE)
 _VOCATIVE = re.compile(
     r"\b(?:hey|hi|hello|thanks|thank you|dear|congrats),? +[^\W\d_][\w-]*"

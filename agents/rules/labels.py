@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from memcycle.core.entry import Kind
 from memcycle.core.language.date_forms import MONTHS, WEEKDAYS
-from memcycle.core.language.names import person_names, without_possessive
-from memcycle.core.language.tokens import STOPWORDS, content_stems, tokenize, word_set
+from memcycle.core.language.names import without_possessive
+from memcycle.core.language.tokens import STOPWORDS, content_stems, tokenize
 
 _PREFERENCE = re.compile(
     r"^\S+(?:\s+and\s+(?:others|\S+)|['’]s?\s+\w+)?(?:\s+(?:doesn't|does not|don't|really"
@@ -35,10 +35,6 @@ _PASSING = re.compile(
     r"|nervous|happy|sad|tired|going|thinking)\b",
     re.IGNORECASE,
 )
-_ENTITY = re.compile(
-    r"[\"“](?P<quoted>[^\"”]{2,60})[\"”]|(?P<span>[A-Z][\w’'+&-]*(?:\s+(?:(?:of|the|de|and"
-    r"|for)\s+)?[A-Z0-9][\w’'+&-]*)*)"
-)
 _PLACE = re.compile(
     r"\b(?:in|at|to|from|near|around|visit(?:ed|ing)?|toured|across"
     r"|of)\s+(?:the\s+)?(?P<place>[A-Z][\w’'-]*(?:[ ,]+[A-Z][\w’'-]*)*)"
@@ -55,7 +51,6 @@ _NUMBER = re.compile(
     r"|thousand|million)\b",
     re.IGNORECASE,
 )
-_LANDFORMS = word_set("lake mount mt river cape fort port isle island gulf bay")
 _CALENDAR = frozenset(MONTHS) | frozenset(WEEKDAYS)
 MAX_KEYWORDS, SHORTEST = 10, 3
 
@@ -84,41 +79,10 @@ def locations_of(text: str, persons: Iterable[str] = ()) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def entities_of(text: str, persons: Iterable[str] = ()) -> list[str]:
-    """Capitalised spans and quoted titles; a sentence's first word only where it is a known person."""
-    found = []
-    known = {name.casefold() for name in persons}
-    for match in _ENTITY.finditer(text):
-        name = match["quoted"] or without_possessive(_without_function_words(match["span"]))
-        folded = name.casefold()
-        opens = match.start() == 0 or text[: match.start()].rstrip().endswith((".", "!", "?", ":"))
-        if (
-            folded in _CALENDAR | STOPWORDS
-            or len(name) == 1
-            or (opens and match["span"] and folded not in known and (" " not in name or match.start() > 0))
-        ):
-            continue
-        found.append(name)
-    return list(dict.fromkeys(found))
-
-
-def _without_function_words(span: str) -> str:
-    """ "Since John" is John."""
-    words = span.split()
-    while len(words) > 1 and words[0].casefold() in STOPWORDS:
-        words.pop(0)
-    return " ".join(words)
-
-
 def keywords_of(text: str) -> list[str]:
     """Content words in order, each once, at most ten."""
     words = [word for word in tokenize(text) if word not in STOPWORDS and len(word) >= SHORTEST]
     return list(dict.fromkeys(words))[:MAX_KEYWORDS]
-
-
-def persons_of(text: str, speakers: Iterable[str]) -> list[str]:
-    """Persons named in a statement; speakers are known."""
-    return [name for name in person_names(text, speakers) if name.split()[0].casefold() not in _LANDFORMS]
 
 
 def importance_of(text: str, kind: Kind, *, dated: bool, named: bool) -> float:

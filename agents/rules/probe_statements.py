@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from memcycle.agents.rules.labels import entities_of, importance_of, kind_of
+from memcycle.agents.rules.labels import importance_of, kind_of
 from memcycle.agents.rules.probe_dates import Dated, dated
 from memcycle.agents.rules.statements import opener_length
 from memcycle.agents.rules.third_person import third_person
@@ -13,7 +13,7 @@ from memcycle.agents.rules.verbs import BASE, is_adverb, is_past
 from memcycle.agents.rules.wording import Worded, listener_of, worded
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import same_text
-from memcycle.core.language.names import person_names
+from memcycle.core.language.names import entities_of, person_names
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import split_sentences
 from memcycle.core.language.tokens import STOPWORDS, base_stems, content_stems, tokenize, word_set

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from memcycle.agents.rules.grounding import NEGATION, Asked, Passage, stem_set
+from memcycle.agents.rules.grounding import Asked, Passage, stem_set
 from memcycle.agents.rules.verbs import AUXILIARIES, BASE, is_past
+from memcycle.core.language.sentences import NEGATION
 from memcycle.core.language.tokens import STOPWORDS, base_stems, word_set
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-.&/][^\W_]+)*[+#]*", re.UNICODE)

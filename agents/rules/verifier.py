@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from memcycle.agents.answerer import AnswererInput, AnswererOutput
-from memcycle.agents.rules.answerer import NOTHING, answerer
+from memcycle.agents.rules.answerer import answerer
 from memcycle.agents.rules.grounding import known_speakers, passages, read_question, stem_set
 from memcycle.agents.verifier import VerifierInput, VerifierOutput
 from memcycle.agents.views import MemoryView
+from memcycle.core.language.questions import NOTHING
 
 MOST = 3
 """Possible answers that are weighed."""

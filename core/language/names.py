@@ -5,7 +5,8 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from memcycle.core.language.tokens import distinct_stems, stems, word_set
+from memcycle.core.language.date_forms import MONTHS, WEEKDAYS
+from memcycle.core.language.tokens import STOPWORDS, distinct_stems, stems, word_set
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*\.?", re.UNICODE)
 _SENTENCE_END = re.compile(r"[.!?…:\n\"“”)\]]\s*$")
@@ -49,6 +50,12 @@ _SUBJECT_BEFORE = word_set(
     for to from about told tell asked ask met meet called named than like met saw see visited visit
     thanks hey hi hello dear
     """
+)
+_LANDFORMS = word_set("lake mount mt river cape fort port isle island gulf bay")
+_CALENDAR = frozenset(MONTHS) | frozenset(WEEKDAYS)
+_ENTITY = re.compile(
+    r"[\"“](?P<quoted>[^\"”]{2,60})[\"”]|(?P<span>[A-Z][\w’'+&-]*(?:\s+(?:(?:of|the|de|and"
+    r"|for)\s+)?[A-Z0-9][\w’'+&-]*)*)"
 )
 MIN_NICKNAME = 3
 LONGEST, SHORTEST = 2, 2
@@ -143,7 +150,8 @@ def _is_person(text: str, words: list[tuple[int, int, str]], start: int, run: in
     before = without_possessive(words[start - 1][2]).casefold() if start else ""
     after = words[start + run][2].casefold() if start + run < len(words) else ""
     possessive = words[start + run - 1][2].endswith(("'s", "’s"))
-    if run > LONGEST or len(without_possessive(word)) < SHORTEST or after in _PLACE_AFTER:
+    landform = word.casefold() in _LANDFORMS
+    if run > LONGEST or len(without_possessive(word)) < SHORTEST or after in _PLACE_AFTER or landform:
         return False
     if before in _PLACE_BEFORE and not possessive:
         return False
@@ -162,6 +170,32 @@ _SUBJECT_VERBS = word_set(
     does and
     """
 )
+
+
+def entities_of(text: str, persons: Iterable[str] = ()) -> list[str]:
+    """Capitalised spans and quoted titles; a sentence's first word only where it is a known person."""
+    found = []
+    known = {name.casefold() for name in persons}
+    for match in _ENTITY.finditer(text):
+        name = match["quoted"] or without_possessive(_without_function_words(match["span"]))
+        folded = name.casefold()
+        opens = match.start() == 0 or text[: match.start()].rstrip().endswith((".", "!", "?", ":"))
+        if (
+            folded in _CALENDAR | STOPWORDS
+            or len(name) == 1
+            or (opens and match["span"] and folded not in known and (" " not in name or match.start() > 0))
+        ):
+            continue
+        found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def _without_function_words(span: str) -> str:
+    """ "Since John" is John."""
+    words = span.split()
+    while len(words) > 1 and words[0].casefold() in STOPWORDS:
+        words.pop(0)
+    return " ".join(words)
 
 
 NAMES = ("entities", "persons", "locations", "keywords")

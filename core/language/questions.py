@@ -1,8 +1,9 @@
-"""What a question asks for: its slot, its category, the noun it asks about, and its language."""
+"""What a question asks for: its slot, its category, the noun it asks about, its language; and abstentions."""
 
 import re
 from typing import Literal
 
+from memcycle.core.entry import same_text
 from memcycle.core.theta_space import Category
 
 Slot = Literal[
@@ -181,6 +182,36 @@ _SEVERAL = re.compile(
 _TOLD_TIME = re.compile(
     r"\b(?:before or after|how (?:recently|soon|old)|since when|until when|in what order)\b", re.IGNORECASE
 )
+NOTHING = {
+    "en": "I have nothing on that.",
+    "de": "Dazu weiß ich nichts.",
+    "fr": "Je n'ai rien à ce sujet.",
+    "es": "No tengo nada sobre eso.",
+    "it": "Non ho nulla su questo.",
+    "pt": "Não tenho nada sobre isso.",
+    "zh": "我没有这方面的记录。",
+    "ja": "それについての記録はありません。",
+    "ko": "그에 대한 기록이 없습니다.",
+    "ru": "Об этом у меня ничего нет.",
+}
+"""What it says where it has nothing, by language."""
+_ABSTAINS = re.compile(
+    r"""^\W*(?:sorry,?\s+|unfortunately,?\s+)?(?:
+      (?:(?:i|we)\s+(?:have|hold|find|found|see)|there(?:\s+is|['’]s)|(?:the\s+)?memory\s+(?:has|holds))
+        \s+(?:no|nothing|not\s+any)\b.{0,80}
+      |(?:i|we)\s+(?:do\s+not|don['’]t|cannot|can['’]t|could\s+not|couldn['’]t)
+        \s+(?:know|tell|say|find|answer|remember|recall)\b.{0,80}
+      |no\s+(?:\w+\s+)?(?:information|evidence|record|mention|memory|answer|details?|data)\b.{0,80}
+      |(?:(?:it|that|this)\s+(?:is|was)\s+)?(?:not|un)[ -]?
+        (?:mentioned|stated|specified|known|answerable|available|provided|clear|sure)\b.{0,40}
+      |(?:it|that|this)\s+(?:cannot|can['’]t)\s+be\s+(?:answered|determined|told|known)\b.{0,40}
+      |(?:the\s+)?(?:memory|evidence|conversation)\s+(?:does\s+not|doesn['’]t)
+        \s+(?:say|mention|hold|tell|contain|state)\b.{0,80}
+      |n/?a|none|unknown|nothing
+    )[\s.!]*$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_NOTHING = frozenset(same_text(text) for text in NOTHING.values())
 MAX_QUESTION = 2000
 
 
@@ -276,3 +307,8 @@ def is_question(text: str) -> bool:
         rf"(?:who|whom|whose|what|which|where|when|why|how|{_AUXILIARY})\b\s+(?:\w+)", stripped, re.IGNORECASE
     )
     return start is not None and not stripped.endswith((".", "!"))
+
+
+def abstains(answer: str) -> bool:
+    """Whether an answer only says that nothing is known."""
+    return same_text(answer) in _NOTHING or _ABSTAINS.match(answer) is not None

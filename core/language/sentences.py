@@ -1,4 +1,4 @@
-"""Cutting a text into sentences without losing its places."""
+"""Cutting a text into sentences without losing its places, and the words that make one deny."""
 
 import re
 
@@ -10,6 +10,10 @@ _ABBREVIATIONS = word_set(
     aug sep sept oct nov dec a.m p.m u.s u.k ph.d
     """
 )
+NEGATION = re.compile(
+    r"\b(?:not|never|no|none|nobody|nothing|without|neither|nor|hardly|hate[sd]?)\b|n['’]t\b", re.IGNORECASE
+)
+"""Words by which an English sentence denies something."""
 _CAPTION = re.compile(r"\[image:[^\]]*\]", re.IGNORECASE)
 _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d"
 # A run of points or of emoji is looked at once, from where it begins; from each of its places it would cost

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memcycle.agents.grader import GradeItem, GraderInput
-from memcycle.agents.rules.answerer import NOTHING
-from memcycle.agents.rules.grader import abstains, grade, grader
+from memcycle.agents.rules.grader import grade, grader
+from memcycle.core.language.questions import NOTHING, abstains
 
 PET = ("What pet did Ana adopt?", "Ana adopted a cat called Miso")
 WHEN = ("When did Ana adopt a cat?", "Ana adopted the cat on 2 May 2024")
