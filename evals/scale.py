@@ -66,9 +66,9 @@ class Scale:
     Attributes:
         insert_s: Seconds until all is stored and found by searches. index_s: further ones until the vector
             index, which only scopes of more than 10,000 entries are searched by, has all as well.
-        insert_cpu_s: Processor time of both, the helper's that fills the index included.
+        insert_cpu_s: Processor time of both.
         search: By group. after_write_ms: the largest user's search after a turn was written, the median.
-        rss_mb: Memory of the process at most, and of the helper at most. disk_mb: the home, closed.
+        rss_mb: Memory of the process at most. disk_mb: the home, closed.
         open_s: A new process opens the home and searches it once; Python's own start is left out.
     """
 
@@ -179,9 +179,9 @@ def _filled(bank: Bank, owned: dict[str, int], seed: int, tell: Tell) -> tuple[f
 
 
 def _cpu_seconds() -> float:
-    """Processor time of this process and of those that it started and that ended."""
-    own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in own)
+    """Processor time of this process."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return own.ru_utime + own.ru_stime
 
 
 def _groups(users: Sequence[str]) -> dict[Group, Sequence[str]]:
@@ -230,7 +230,7 @@ def _search(bank: Bank, user: str, question: str) -> float:
 
 
 def _rss_mb() -> float:
-    """Memory of this process at most, and of the largest that it started at most."""
-    peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    """Memory of this process at most."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Bytes on macOS, KiB elsewhere.
     return peak / MB if sys.platform == "darwin" else peak * 1024 / MB

@@ -896,8 +896,6 @@ class Bank(Maintaining):
     def bulk(self) -> Iterator[None]:
         """For many imports one after another: the vector index follows in large batches, and has at the end.
 
-        Where much comes in, a second process fills it meanwhile (see `Mirror.follow`).
-
         Everything is stored, and found by searches, as soon as each import returns; what a crash keeps from
         the index is brought in by the next write.
         """

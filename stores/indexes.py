@@ -84,10 +84,8 @@ class Views:
         return self
 
     def catch_up(self, batch: int | None = None) -> None:
-        """Brings the indexes up to date that can be reached; those held back wait, or follow in a helper."""
-        if self._held:
-            self._if_possible(self.mirror.follow)
-        else:
+        """Brings the indexes up to date that can be reached; those held back wait."""
+        if not self._held:
             self._if_possible(lambda: self.mirror.drain(batch))
             self.read_words()
 
@@ -104,8 +102,7 @@ class Views:
     def held_back(self, batch: int) -> Iterator[None]:
         """No write of this process waits for the index meanwhile; at the end it has taken all in.
 
-        Where much is written, a helper brings it in beside (see `Mirror.follow`). A search that needs the
-        index brings it up to date itself.
+        A search that needs the index brings it up to date itself.
 
         Args:
             batch: As in `Mirror.drain`.
@@ -117,8 +114,6 @@ class Views:
         finally:
             with self._starting:
                 self._held -= 1
-            if not self._held:
-                self._if_possible(self.mirror.finish_following)
             self.catch_up(batch)
 
     def _if_possible(self, step: Callable[[], object]) -> None:

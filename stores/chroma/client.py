@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import urlsplit
 
-from filelock import FileLock, Timeout
-
-from memcycle.core.errors import StoreBusy, StoreError
+from memcycle.core.errors import StoreError
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma import erase as chroma_files
 from memcycle.stores.chroma.erase import DATABASE, SQLITE_PATIENCE, Slack
-from memcycle.stores.chroma_helper import Helper
-from memcycle.stores.locks import LOCK_FOLDER, WriterLock
+from memcycle.stores.locks import WriterLock
 
 if TYPE_CHECKING:
     import httpx
@@ -52,8 +49,6 @@ def chroma_errors(where: str, doing: str) -> Iterator[None]:
 
 
 FOLDER = "chroma"
-OPEN_PATIENCE = 30.0
-"""Seconds to wait for the helper of a process that is gone: it ends after its present call."""
 CACHE_PAGES = 8192
 """Of 4 KiB. With SQLite's own 2 MiB a bulk load reads the pages of Chroma's indexes over and over."""
 
@@ -64,30 +59,19 @@ class EmbeddedClient:
     Chroma writes freed memory into its vector files (see `chroma_slack`). That is blanked after each call, on
     scrub, on close and before opening. A process that is killed within a call leaves what the call wrote,
     until the home is opened again; after a loss of power what earlier calls wrote may be back until then.
-
-    Two locks: the home's writer lock says whose the index is; the other is held by the process that has it
-    open, which is the writer or the helper it is lent to. A helper may live a moment longer than its writer.
-
-    Args:
-        lent: This is the helper: another process holds the writer lock.
     """
 
     exclusive = True
 
-    def __init__(
-        self, home: Path, prefix: str, lock_timeout: float, *, fresh: bool = False, lent: bool = False
-    ) -> None:
+    def __init__(self, home: Path, prefix: str, lock_timeout: float, *, fresh: bool = False) -> None:
         self._path, self.prefix = home / FOLDER, prefix
         self.where = str(self._path)
         self._slack = Slack(self._path)
-        self._writer = None if lent else WriterLock(home, lock_timeout).acquire()
-        self._open_lock = FileLock(home / LOCK_FOLDER / "chroma.lock", thread_local=False)
+        self._writer = WriterLock(home, lock_timeout).acquire()
         self._api: Client | None = None
-        self._helper: Helper | None = None
         self._closed = False
         try:
             if fresh:
-                self._take()
                 self._remove()
             self._api = self._open()
         except BaseException:
@@ -96,7 +80,7 @@ class EmbeddedClient:
 
     @property
     def api(self) -> "Client":
-        """Chroma's own client; opened again after a scrub closed it or it was lent."""
+        """Chroma's own client; opened again after a scrub closed it."""
         self._require_lock()
         if self._api is None:
             self._api = self._open()
@@ -113,7 +97,6 @@ class EmbeddedClient:
         from chromadb.config import Settings as ChromaSettings
 
         path = str(self._path.resolve())
-        self._take()
         with chroma_errors(self.where, "opening it"):
             self._slack.blank()
             self._enlarge_cache()
@@ -127,18 +110,6 @@ class EmbeddedClient:
                 SharedSystemClient._identifier_to_refcount.pop(path, None)
                 raise
 
-    def _take(self) -> None:
-        """Has a helper give the index back, and waits for that of a process that is gone."""
-        if self._helper is not None:
-            self._helper.end()
-            self._helper = None
-        if self._open_lock.is_locked:
-            return
-        try:
-            self._open_lock.acquire(timeout=OPEN_PATIENCE)
-        except Timeout as error:
-            raise StoreBusy(f"a process of an earlier run still writes {self.where}; try again") from error
-
     def _enlarge_cache(self) -> None:
         """Chroma has no setting for it, but SQLite takes it from the file's header."""
         database = self._path / DATABASE
@@ -147,13 +118,6 @@ class EmbeddedClient:
             (pages,) = connection.execute("PRAGMA default_cache_size").fetchone()
             if pages != CACHE_PAGES:
                 connection.execute(f"PRAGMA default_cache_size = {CACHE_PAGES}")
-
-    def lend(self, helper: Helper) -> None:
-        """Leaves the index to a helper, which is ended when this client is used again."""
-        self._require_lock()
-        self._disconnect()
-        self._open_lock.release()
-        self._helper = helper
 
     def settle(self) -> None:
         """Blanks the freed memory in files that the call wrote: Chroma is done with them when it returns."""
@@ -166,7 +130,6 @@ class EmbeddedClient:
     def clear(self) -> None:
         """Removes the directory: nothing of it can be left, and nothing has to be readable."""
         self._require_lock()
-        self._take()
         self._disconnect()
         self._remove()
 
@@ -178,17 +141,15 @@ class EmbeddedClient:
     def scrub(self) -> None:
         """Leaves no text of dropped collections in any file; see `chroma_files.free`."""
         self._require_lock()
-        self._take()
         self._disconnect()
         if (self._path / DATABASE).exists():
             chroma_files.free(self._path, self._slack)
 
     def close(self) -> None:
-        """Frees files and locks, and ends a helper."""
+        """Frees files and the lock."""
         if self._closed:
             return
         try:
-            self._take()
             self._disconnect()
             with chroma_errors(self.where, "closing it"):
                 self._slack.blank()
@@ -206,9 +167,7 @@ class EmbeddedClient:
 
     def _free(self) -> None:
         self._closed = True
-        self._open_lock.release()
-        if self._writer is not None:
-            self._writer.release()
+        self._writer.release()
 
 
 SERVER_PATIENCE = 5.0
@@ -256,9 +215,6 @@ class ServerClient:
             for session in _sessions(client):
                 session.timeout = httpx.Timeout(CALL_PATIENCE, connect=SERVER_PATIENCE)
             return client
-
-    def lend(self, helper: Helper) -> None:
-        """Nothing: the helper has a connection of its own."""
 
     def settle(self) -> None:
         """Nothing: the server's files are not ours."""
@@ -330,9 +286,6 @@ class ChromaClient(Protocol):
     def api(self) -> "Client":
         """Chroma's own client."""
 
-    def lend(self, helper: Helper) -> None:
-        """Leaves the index to a helper, which is ended when this client is used again."""
-
     def settle(self) -> None:
         """Cleans up after a call, before the next one may begin."""
 
@@ -349,7 +302,7 @@ class ChromaClient(Protocol):
         """Frees its files, connections and lock. Idempotent."""
 
 
-def open_client(settings: Settings, store: str, *, fresh: bool = False, lent: bool = False) -> ChromaClient:
+def open_client(settings: Settings, store: str, *, fresh: bool = False) -> ChromaClient:
     """The client the settings ask for.
 
     Args:
@@ -357,7 +310,6 @@ def open_client(settings: Settings, store: str, *, fresh: bool = False, lent: bo
         store: Id of the home's memory. Its collections carry it in their names: homes share a server, not
             memories. A copied home has the same id, so give it another server.
         fresh: Removes what is there first, even if damaged.
-        lent: For a helper: the process that writes the home has lent it the index.
 
     Raises:
         StoreBusy: another process writes the embedded index.
@@ -366,4 +318,4 @@ def open_client(settings: Settings, store: str, *, fresh: bool = False, lent: bo
     prefix = f"memcycle-{store}-"
     if settings.chroma_url:
         return ServerClient(settings.chroma_url, prefix, fresh=fresh)
-    return EmbeddedClient(settings.home, prefix, settings.lock_timeout, fresh=fresh, lent=lent)
+    return EmbeddedClient(settings.home, prefix, settings.lock_timeout, fresh=fresh)

@@ -20,7 +20,6 @@ from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma.client import ChromaClient, chroma_errors, open_client
-from memcycle.stores.chroma_helper import Helper
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -350,12 +349,6 @@ class ChromaIndex:
                 yield self._client.api, self._client.prefix
             finally:
                 self._client.settle()
-
-    def lend(self, helper: Helper) -> None:
-        """Leaves the index to a helper, which is ended when this one is used again."""
-        with self._lock, chroma_errors(self._client.where, "lending it"):
-            self._collections.look_up_again()
-            self._client.lend(helper)
 
     def close(self) -> None:
         """Frees files, connections and lock. Idempotent."""

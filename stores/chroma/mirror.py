@@ -15,7 +15,6 @@ from memcycle.core.settings import Settings
 from memcycle.stores.chroma import erase as full_text
 from memcycle.stores.chroma.client import ChromaClient, open_client, to_clean
 from memcycle.stores.chroma.index import ChromaIndex
-from memcycle.stores.chroma_helper import Helper, Task
 from memcycle.stores.ledger import entries, item_vectors, meta, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import BUSY_SECONDS, Ledger
@@ -28,48 +27,6 @@ DRAIN_LOCK = "drain.lock"
 """Among the home's locks: held by whoever works off its outbox."""
 
 
-def work_off(ledger: Ledger, index: ChromaIndex, embedder: str, size: int, most: int) -> Iterator[int]:
-    """Brings the entries that wait longest up to date in the index; only one may do that at a time.
-
-    A row leaves the outbox only after the index took it. Entries without a vector are not in the index. What
-    waits for one shard is worked off together: many small writes cost the index more than few large ones.
-
-    Args:
-        embedder: Id of the embedder whose vectors the index holds.
-        size: Entries a write of the index at most. most: rows that are looked at.
-
-    Yields:
-        After each write, how many rows were worked off by it.
-    """
-    with ledger.read() as conn:
-        pending = outbox.head(conn, most)
-    of_shard: dict[int, list[Pending]] = {}
-    for one in pending:
-        of_shard.setdefault(index.shard_of(one.scope), []).append(one)
-    for waiting in of_shard.values():
-        for start in range(0, len(waiting), size):
-            part = waiting[start : start + size]
-            _bring_in(ledger, index, embedder, part, size)
-            yield len(part)
-
-
-def _bring_in(ledger: Ledger, index: ChromaIndex, embedder: str, part: Sequence[Pending], size: int) -> None:
-    with ledger.read() as conn:
-        found = entries.anywhere(conn, [one.entry for one in part])
-    present = {
-        entry_id: (stored.entry, stored.vector)
-        for entry_id, stored in found.items()
-        if stored.entry.status == "active" and stored.vector is not None and stored.entry.embedder == embedder
-    }
-    index.upsert([(entry, vector) for entry, vector in present.values() if vector is not None], size)
-    index.delete([(one.scope, one.entry) for one in part if one.entry not in present])
-    with ledger.write() as conn:
-        outbox.done(conn, part)
-
-
-HELPED_FROM = 2
-"""Bulk batches that wait before a helper is started, which takes it a second."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -79,8 +36,6 @@ class Mirror:
     def __init__(self, settings: Settings, ledger: Ledger, vectors: Vectors) -> None:
         self._settings, self._ledger, self._vectors = settings, ledger, vectors
         self._note: str | None = None
-        self._helper: Helper | None = None
-        self._followed = False
         self._opening, self._draining = threading.RLock(), threading.RLock()
         self._client: ChromaClient | None = None
         self._index: ChromaIndex | None = None
@@ -136,7 +91,6 @@ class Mirror:
         """Brings every waiting entry up to date in the index.
 
         A row leaves the outbox only after the index took it. Entries without a vector are not in the index.
-        See `draining.work_off`.
 
         Args:
             batch: Entries a write of the index at most; as while serving, without.
@@ -153,45 +107,9 @@ class Mirror:
                 return 0
         self._vectors.require_match()
         with self._exclusive():
-            index, most = self._opened(), size * self._settings.shards
-            while worked := sum(work_off(self._ledger, index, self._vectors.id, size, most)):
+            while worked := self._work_off(size, size * self._settings.shards):
                 done += worked
         return done
-
-    def follow(self) -> None:
-        """Lets a helper bring in what waits, if that is much, while this process goes on writing the ledger.
-
-        Whatever else needs the index takes it back. One helper until `finish_following`.
-
-        Raises:
-            StoreError: the index cannot be opened.
-        """
-        with self._draining:
-            if self._followed or self._waiting() < HELPED_FROM * self._settings.bulk_batch:
-                return
-            self._vectors.require_match()
-            # Opened before it is lent: its dimension and its trouble, if any, are known then.
-            index, self._followed = self._opened(), True
-            task = Task(
-                settings=self._settings,
-                ledger=self._ledger.path,
-                embedder=self._vectors.id,
-                dimension=self._vectors.dimension(),
-            )
-            try:
-                self._helper = Helper.start(task)
-            except OSError as error:
-                _log.warning("no helper to fill the index beside the import: %s", type(error).__name__)
-                return
-            index.lend(self._helper)
-
-    def finish_following(self) -> None:
-        """Waits until the helper, if there is one, has brought in all that waits. What it leaves stays."""
-        with self._draining:
-            self._followed = False
-            if self._helper is not None:
-                self._helper.finish(self._waiting)
-                self._helper = None
 
     def refill(self) -> None:
         """Makes the index anew from the ledger, also one too damaged to open."""
@@ -259,6 +177,37 @@ class Mirror:
                 self._client.close()
             self._client = self._index = None
 
+    def _work_off(self, size: int, most: int) -> int:
+        """Brings in the `most` rows that wait longest, `size` entries of a shard a write.
+
+        Many small writes cost the index more than few large ones.
+        """
+        index = self._opened()
+        with self._ledger.read() as conn:
+            pending = outbox.head(conn, most)
+        of_shard: dict[int, list[Pending]] = {}
+        for one in pending:
+            of_shard.setdefault(index.shard_of(one.scope), []).append(one)
+        for waiting in of_shard.values():
+            for start in range(0, len(waiting), size):
+                self._bring_in(index, waiting[start : start + size], size)
+        return len(pending)
+
+    def _bring_in(self, index: ChromaIndex, part: Sequence[Pending], size: int) -> None:
+        with self._ledger.read() as conn:
+            found = entries.anywhere(conn, [one.entry for one in part])
+        present = {
+            entry_id: (stored.entry, stored.vector)
+            for entry_id, stored in found.items()
+            if stored.entry.status == "active"
+            and stored.vector is not None
+            and stored.entry.embedder == self._vectors.id
+        }
+        index.upsert([(entry, vector) for entry, vector in present.values() if vector is not None], size)
+        index.delete([(one.scope, one.entry) for one in part if one.entry not in present])
+        with self._ledger.write() as conn:
+            outbox.done(conn, part)
+
     def _opened(self) -> ChromaIndex:
         with self._opening:
             if self._index is None:
@@ -280,17 +229,10 @@ class Mirror:
                 known = meta.put_store_id(conn, uuid.uuid4().hex)
         return known
 
-    def _waiting(self) -> int:
-        with self._ledger.read() as conn:
-            return outbox.size(conn)
-
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         """One drain at a time: a late upsert of one must not undo the delete of another."""
         with self._draining:
-            if self._helper is not None:
-                self._helper.end()
-                self._helper = None
             try:
                 self._file_lock.acquire(timeout=BUSY_SECONDS)
             except Timeout as error:

@@ -79,8 +79,8 @@ CREATE INDEX lexical_words_scope ON lexical_words (scope, speaker, own, dated, b
 """
 
 TRAITS = "ALTER TABLE lexical_words ADD COLUMN traits INTEGER;\n"
-"""What ranking knows of a text besides its words, see `memcycle.stores.search.lexical`. NULL in a row that was
-written before there was such a column; its words are not brought to their base forms either."""
+"""What ranking knows of a text besides its words, see `Text`. NULL in a row that was written before there
+was such a column; its words are not brought to their base forms either."""
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
 

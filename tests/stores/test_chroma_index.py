@@ -466,6 +466,13 @@ def open_files(folder: Path) -> list[str]:
     return [link for link in links if link.startswith(str(folder))]
 
 
+def test_chroma_keeps_more_pages_in_memory_than_sqlite_would(embedded: ChromaIndex, tmp_path: Path) -> None:
+    put(embedded, entry("tea"))
+    with closing(sqlite3.connect(tmp_path / "chroma" / DATABASE)) as connection:
+        assert connection.execute("PRAGMA default_cache_size").fetchone() == (8192,)
+        assert connection.execute("SELECT count(*) FROM embeddings").fetchone() == (1,)
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="lists open files through /proc")
 def test_close_frees_the_files(tmp_path: Path) -> None:
     for _ in range(3):
