@@ -1,16 +1,16 @@
 """Chat models by name, and all roles on them."""
 
 import os
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import openai
 from langchain_core.language_models import BaseChatModel
+from langchain_openai import ChatOpenAI
 from pydantic import SecretStr, ValidationError
 
-from memcycle.agents.connections import Client, LoopClient
-from memcycle.agents.openai_chat import PlainChatOpenAI
 from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.runner import ModelRole, model_label
 from memcycle.core.errors import BadInput, ModelUnavailable
@@ -56,14 +56,24 @@ def open_model(name: str, **args: Any) -> BaseChatModel:
     # Servers of one's own rarely ask for a key, but the client insists on sending one.
     secret = key if isinstance(key, SecretStr) else SecretStr(key or "none")
     options = {"timeout": _TIMEOUT, "max_retries": _RETRIES, **given}
-    if not _OWN_CONNECTIONS & given.keys():
-        options |= {"http_client": Client(), "http_async_client": LoopClient()}
+    client = ChatOpenAI if _OWN_CONNECTIONS & given.keys() else _on_any_loop
     try:
-        return PlainChatOpenAI(model=model, base_url=base_url, api_key=secret, **options)
+        return client(model=model, base_url=base_url, api_key=secret, **options)
     except (ValidationError, TypeError, ValueError) as error:
         raise ModelUnavailable(
             f"model {name!r} cannot be opened with these arguments: {_brief(error)}"
         ) from error
+
+
+def _on_any_loop(**options: Any) -> ChatOpenAI:
+    """A client that may be used on one event loop after another, and leaves no connection open."""
+    # A connection belongs to the loop it was opened on: kept alive beyond `asyncio.run`, it fails the first
+    # call of the next one. Both are given, since with one alone LangChain overlooks proxies.
+    client = openai.DefaultHttpxClient()
+    alone = openai.DefaultAsyncHttpxClient(headers={"Connection": "close"})
+    model = ChatOpenAI(http_client=client, http_async_client=alone, **options)
+    weakref.finalize(model, client.close)
+    return model
 
 
 def roles_on_models(

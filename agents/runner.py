@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableParallel, RunnableSequence
+from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel
 
 from memcycle.agents.rendering import placeholder_values
@@ -326,8 +326,8 @@ def _rungs(model: BaseChatModel, schema: dict[str, Any]) -> list[_Rung]:
     rungs: list[_Rung] = []
     bindings: dict[str, Callable[[], Runnable[Any, Any]]] = {
         # A dict schema: with a pydantic one the SDK validates, and raises even with include_raw.
-        "json_schema": lambda: _unread(
-            model.with_structured_output(schema, method="json_schema", strict=True, include_raw=True)
+        "json_schema": lambda: model.with_structured_output(
+            schema, method="json_schema", strict=True, include_raw=True
         ),
         "tools": lambda: model.bind_tools([schema], tool_choice=schema["title"]),
     }
@@ -337,16 +337,6 @@ def _rungs(model: BaseChatModel, schema: dict[str, Any]) -> list[_Rung]:
         except (NotImplementedError, TypeError, ValueError) as error:
             _log.debug("%s offers no %s: %s", type(model).__name__, name, error)
     return [*rungs, _Rung("text", model)]
-
-
-def _unread(bound: Runnable[Any, Any]) -> Runnable[Any, Any]:
-    """The model without what LangChain sets behind it to read the reply, which we read ourselves.
-
-    That costs some thread hops a call. A model class that builds it in a way of its own keeps it.
-    """
-    first = bound.first if isinstance(bound, RunnableSequence) else None
-    raw = first.steps__.get("raw") if isinstance(first, RunnableParallel) else None
-    return raw if raw is not None else bound
 
 
 def _with_larger_budget(model: BaseChatModel, used: int) -> BaseChatModel | None:

@@ -21,7 +21,6 @@ from langgraph.errors import GraphInterrupt
 
 from memcycle.agents.runner import PROMPTS
 from memcycle.core.errors import RoleFailed
-from memcycle.core.in_turn import in_turn
 from memcycle.core.probe import RoleUsage, Usage
 from memcycle.graph.events import INTERRUPT, GraphName, Route, event_of
 
@@ -194,15 +193,15 @@ class _Node(Runnable[Any, dict[str, Any]]):
     async def _adrive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
         if self._is_plain:
-            return _finish(await in_turn(self._start, state, config), usage)
+            return _finish(await asyncio.to_thread(self._start, state, config), usage)
         step = self._start(state, config)  # runs nothing of it yet
-        done, asked = await in_turn(_advance, step, None, None)
+        done, asked = await asyncio.to_thread(_advance, step, None, None)
         while not done:
             try:
                 reply, error = await _ainvoke(asked, config, usage), None
             except Exception as raised:  # noqa: BLE001 - handed to the body, which knows what to do
                 reply, error = None, raised
-            done, asked = await in_turn(_advance, step, reply, error)
+            done, asked = await asyncio.to_thread(_advance, step, reply, error)
         return _finish(asked, usage)
 
     def _start(self, state: Any, config: RunnableConfig) -> Any:

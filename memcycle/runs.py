@@ -4,6 +4,7 @@ LangGraph keeps neither a run's context nor its graph with its checkpoints, and 
 metadata names them here, so that a run goes on with what it was begun with, and only for its own user.
 """
 
+import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -17,7 +18,6 @@ from langgraph.types import Command
 from pydantic import BaseModel, ConfigDict
 
 from memcycle.core.errors import BadInput
-from memcycle.core.in_turn import in_turn
 from memcycle.core.redaction import Redactor
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Approval, Settings
@@ -395,7 +395,7 @@ def execute(runner: Runner, run: Run[R]) -> R:
 
 async def aexecute(runner: Runner, run: Run[R]) -> R:
     """Awaitable `execute`: model calls are awaited natively, the rest is done off the event loop."""
-    started = await in_turn(_Started, runner, run)
+    started = await asyncio.to_thread(_Started, runner, run)
     if run.is_over:
         return started.read(run.value)
     with started.told():
@@ -425,7 +425,7 @@ def awaited(
 
     async def run(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if reads:
-            return await aexecute(self, await in_turn(make, self, *args, **kwargs))
+            return await aexecute(self, await asyncio.to_thread(make, self, *args, **kwargs))
         return await aexecute(self, make(self, *args, **kwargs))
 
     return _named(run, method)
@@ -438,7 +438,7 @@ def off_loop(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, 
     """The awaitable form of a method that only touches the store: the same code, in a thread."""
 
     async def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await in_turn(method, self, *args, **kwargs)
+        return await asyncio.to_thread(method, self, *args, **kwargs)
 
     return _named(run, method)
 

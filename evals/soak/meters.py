@@ -14,7 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import Context, ContextVar
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from memcycle.core.in_turn import Lane, lanes
 from memcycle.evals.soak.plan import Kind
 
 T = TypeVar("T")
@@ -46,7 +45,6 @@ class Processor:
         """Counts what tasks and the thread pool of this loop do from now on."""
         loop.set_task_factory(self._task)
         loop.set_default_executor(_CountedPool(self))
-        lanes[loop] = _CountedLane(self)
 
     def seconds(self) -> dict[Kind, float]:
         """So far."""
@@ -84,20 +82,6 @@ class _CountedPool(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         return super().submit(self._processor.count, OF_KIND.get(), partial(fn, *args, **kwargs))
-
-
-class _CountedLane(Lane):
-    """Counts each piece for the kind it is of; the thread that takes them is nobody's."""
-
-    def __init__(self, processor: Processor) -> None:
-        super().__init__()
-        self._processor = processor
-
-    def put(self, call: Callable[[], T], loop: asyncio.AbstractEventLoop) -> "asyncio.Future[T]":
-        return super().put(partial(self._processor.count, OF_KIND.get(), call), loop)
-
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        Context().run(super()._begin, loop)
 
 
 class _Counted(Coroutine[Any, Any, T]):
