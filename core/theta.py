@@ -151,7 +151,7 @@ class Weights(BaseModel):
     """Weight of each signal in the order of what is found; any scale, only ratios matter.
 
     The signals are functions of these names in `memcycle.stores.search.signals`. Defaults: fitted on LoCoMo
-    conversations 1-5 (`python -m memcycle.evals.fit`) and rounded; where those hardly decide, towards what
+    conversations 1-5 (`python -m benchmarks.fit`) and rounded; where those hardly decide, towards what
     holds on chats of another make (design section 7). Those that are 0 help nothing there; they are for
     memories that grow old or are asked for the latest.
     """

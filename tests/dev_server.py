@@ -11,7 +11,7 @@ import httpx
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
-from memcycle.evals.chroma_server import free_port
+from tests.chroma_server import free_port
 
 NOWHERE = "http://127.0.0.1:9"
 PATIENCE = 300.0

@@ -1,24 +1,52 @@
-"""An OpenAI-compatible chat completions server on the loopback, scriptable by role, for tests.
+"""An OpenAI-compatible chat completions server on the loopback, scriptable by role.
 
 By default it answers every role as memcycle's rules would, from the prompt alone: it reads the marked
-turns and memories back out of the text. So whole runs over HTTP can be compared with rules runs.
+turns and memories back out of the text (`tests.loopback_roles`). So whole runs over HTTP can be compared with
+rules runs. In a process of its own, for benchmarks:
+
+    python -m tests.loopback --latency-ms 300
+
+`GET /v1/served` tells how many replies it gave, and how long they took. It serves until it is ended.
 """
 
+import argparse
 import json
 import re
+import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
-from typing import Any
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
 
-from memcycle.evals.loopback import QuietServer, completion
-from memcycle.evals.loopback_roles import role_of, rules_reply
+from tests.loopback_roles import role_of, rules_reply
 
 Body = dict[str, Any]
+MODEL = "openai:loopback"
+
+
+class Served(NamedTuple):
+    """Replies given so far, and the seconds they took together, from reading the request to sending."""
+
+    calls: int
+    seconds: float
+
+
+class QuietServer(ThreadingHTTPServer):
+    """An HTTP server for many clients at once that come and go."""
+
+    daemon_threads = True
+    request_queue_size = 128  # many tasks connect at once; the default of 5 resets them
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no fault of the server; anything else is."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @dataclass
@@ -100,13 +128,17 @@ class ModelServer:
 
     Attributes:
         requests: Bodies of all requests, in order of arrival; each with `role` and `headers` added.
-        latency: Seconds to wait before each answer.
+        latency: Seconds from reading a request to the reply, at least.
+        served: What it did so far.
         formats: Ways of asking it accepts: `json_schema`, `tools`. Others get a 400 that names them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, latency: float = 0.0, keep: bool = True) -> None:
+        """`keep=False` keeps no requests, for runs of many."""
         self.requests: list[Body] = []
-        self.latency = 0.0
+        self.latency = latency
+        self.served = Served(0, 0.0)
+        self._keep = keep
         self.formats = {"json_schema", "tools"}
         self._scripts: dict[str, list[Script]] = defaultdict(list)
         self._lock = threading.Lock()
@@ -134,9 +166,11 @@ class ModelServer:
         return [request for request in self.requests if request["role"] == role]
 
     def start(self) -> None:
+        """Begins to serve."""
         self._thread.start()
 
     def close(self) -> None:
+        """Ends what hangs, and the server."""
         self._closing.set()
         self._http.shutdown()
         self._http.server_close()
@@ -172,15 +206,22 @@ class ModelServer:
             def log_message(self, *_: Any) -> None:
                 pass
 
+            def do_GET(self) -> None:
+                self._send(Reply(raw=json.dumps(server.served._asdict()).encode()), {})
+
             def do_POST(self) -> None:
+                started = time.perf_counter()
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 body["role"] = role_of(body)
                 body["headers"] = dict(self.headers)
-                with server._lock:
-                    server.requests.append(body)
+                if server._keep:
+                    with server._lock:
+                        server.requests.append(body)
                 reply = server._answer(body)
-                if server.latency:
-                    time.sleep(server.latency)
+                time.sleep(max(0.0, server.latency - (time.perf_counter() - started)))
+                with server._lock:
+                    calls, seconds = server.served
+                    server.served = Served(calls + 1, seconds + time.perf_counter() - started)
                 if reply.hang and server._closing.wait(reply.hang):
                     self.close_connection = True
                     return
@@ -210,7 +251,20 @@ def _payload(reply: Reply, body: Body) -> Body:
             "content": None,
             "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
         }
-    return completion(body, message, finish=reply.finish, choices=reply.choices)
+    said = message.get("content") or "".join(
+        call["function"]["arguments"] for call in message.get("tool_calls") or []
+    )
+    # Tokens are guessed from the length of what was asked and said.
+    read, written = len(json.dumps(body["messages"])) // 4, max(1, len(said) // 4)
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reply.finish}
+    return {
+        "id": "chatcmpl-loopback",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body["model"],
+        "choices": [choice] if reply.choices else [],
+        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
+    }
 
 
 @contextmanager
@@ -222,3 +276,32 @@ def model_server() -> Iterator[ModelServer]:
         yield server
     finally:
         server.close()
+
+
+@contextmanager
+def served(latency: float) -> Iterator[str]:
+    """The server in a process of its own, for the length of a `with` block: its base URL."""
+    command = [sys.executable, "-m", "tests.loopback", "--latency-ms", str(1000 * latency)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            if process.stdout is None or not (url := process.stdout.readline().strip()):
+                raise RuntimeError("the loopback server did not start; run the command alone to see why")
+            yield url
+        finally:
+            process.terminate()
+
+
+def served_so_far(url: str) -> Served:
+    """What the server at this base URL did so far."""
+    with urllib.request.urlopen(f"{url}/served", timeout=10) as reply:
+        return Served(**json.load(reply))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--latency-ms", type=float, default=300, help="from reading a request to the reply")
+    own = ModelServer(latency=parser.parse_args().latency_ms / 1000, keep=False)
+    own.start()
+    sys.stdout.write(f"{own.url}\n")
+    sys.stdout.flush()
+    threading.Event().wait()

@@ -6,17 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from memcycle.cli.configure import check, diff, prompts, show, theta
-from memcycle.cli.configure import check_theta as check_theta
-from memcycle.cli.configure import diff_theta as diff_theta
+from memcycle.cli.configure import check, check_theta, diff, diff_theta, prompts, show, show_theta, theta
 from memcycle.cli.configure import export as export_prompts
-from memcycle.cli.configure import show_theta as show_theta
 from memcycle.cli.home import doctor, graph, maintain, scrub
 from memcycle.cli.measure import DATA_SETS, KINDS, command, evaluate, evolve, transfer
 from memcycle.cli.measure import command_evolve as evolve_command
 from memcycle.cli.memories import edit, export, forget, history, import_, memories, undo
 from memcycle.cli.output import explained
-from memcycle.cli.scale import scale
 from memcycle.cli.sessions import session, sessions, verify
 from memcycle.cli.talk import ask, demo, ingest
 
@@ -187,15 +183,6 @@ for _kind in DATA_SETS:
             ]
         ),
     )(explained(command(_kind)))
-_eval.command(
-    "scale",
-    epilog=_epilog(
-        [
-            "memcycle eval scale --entries 100000 --users 1000",
-            "memcycle eval scale --entries 300000 --users 3000 --seed 2 --json",
-        ]
-    ),
-)(explained(scale))
 _evolve = _register_group(
     _MEASURE,
     "evolve",

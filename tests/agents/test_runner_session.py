@@ -11,9 +11,9 @@ from memcycle.agents.models import open_model
 from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.runner import ModelRole
 from memcycle.core.errors import RoleFailed
-from memcycle.evals.loopback_roles import input_of
 from memcycle.prompts import PromptSet
 from tests.loopback import Reply, cut, fenced
+from tests.loopback_roles import input_of
 from tests.prompts.shown_inputs import INPUTS, VIENNA
 
 WHEN = {

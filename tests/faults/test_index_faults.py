@@ -9,13 +9,13 @@ import pytest
 from memcycle.core.errors import BadInput, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.evals.chroma_server import chroma_server
 from memcycle.stores.bank import Bank
 from memcycle.stores.chroma import client as chroma_embedded
 from memcycle.stores.chroma.erase import free_server
 from memcycle.stores.search import search
 from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, clock, files_holding, open_bank, said
+from tests.chroma_server import chroma_server
 from tests.fakes import FakeEmbeddings
 from tests.nobody import become_nobody, give_to_nobody, open_folder, run_apart
 

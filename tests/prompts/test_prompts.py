@@ -16,8 +16,8 @@ from memcycle.agents.grader import GradeItem, GraderInput
 from memcycle.agents.rendering import placeholder_values
 from memcycle.agents.views import RoleInput, TurnView
 from memcycle.core.errors import PromptError
-from memcycle.evals.loopback_roles import input_of
 from memcycle.prompts import PLACEHOLDERS, PromptSet
+from tests.loopback_roles import input_of
 from tests.prompts.shown_inputs import INPUTS, NOW, SECOND
 
 HERE = Path(__file__).parent

@@ -23,11 +23,11 @@ from memcycle.core.entry import Entry, Granularity, new_entry
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.evals.chroma_server import chroma_server, free_port
 from memcycle.stores.chroma import erase as full_text
 from memcycle.stores.chroma.erase import DATABASE
 from memcycle.stores.chroma.index import ChromaIndex, scope_field, shard_of
 from tests.banks import files_holding
+from tests.chroma_server import chroma_server, free_port
 from tests.fakes import bag_of_words
 
 # The server mode speaks to a real `chroma run` on the loopback.

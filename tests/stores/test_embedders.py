@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_openai import OpenAIEmbeddings
 
+from benchmarks.soak.meters import resident_mb
 from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, StoreError
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
-from memcycle.evals.soak.meters import resident_mb
 from memcycle.stores import embedder as embedders
 from memcycle.stores.embedder import Embedder, open_embedder
 from memcycle.stores.embedding_models import WORDLLAMA

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from memcycle.core.scope import Scope
-from memcycle.evals.chroma_server import chroma_server
 from memcycle.stores.bank import Bank
 from memcycle.stores.ledger import meta
 from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, open_bank, said, texts
+from tests.chroma_server import chroma_server
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from memcycle.evals.soak.plan import Kind
+from benchmarks.soak.plan import Kind
 
 T = TypeVar("T")
 OF_KIND: ContextVar[Kind | None] = ContextVar("of_kind", default=None)

@@ -1,9 +1,9 @@
 """Many users at once for minutes, against a model that takes its time, and what must be there in the end.
 
-    python -m memcycle.evals.soak --users 32 --minutes 5 --latency-ms 300
-    python -m memcycle.evals.soak --users 32 --minutes 5 --latency-ms 300 --processes 4
+    python -m benchmarks.soak --users 32 --minutes 5 --latency-ms 300
+    python -m benchmarks.soak --users 32 --minutes 5 --latency-ms 300 --processes 4
 
-Each user lives through sessions (see `memcycle.evals.soak.plan`): says things, some of them twice at the same
+Each user lives through sessions (see `benchmarks.soak.plan`): says things, some of them twice at the same
 time, asks, ends the session, says something late, forgets something, and after five sessions is forgotten.
 All of that through the awaitable methods of `Memory`, every role asked over HTTP. One process keeps its index
 embedded; several share the ledger and a `chroma run` server, and each session may be another process's.
@@ -25,11 +25,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.soak.findings import FAULTS
+from benchmarks.soak.meters import LATE, slope
+from benchmarks.soak.plan import KINDS
+from benchmarks.soak.pool import Soak, soak, totals
 from memcycle.core.errors import StoreError
-from memcycle.evals.soak.findings import FAULTS
-from memcycle.evals.soak.meters import LATE, slope
-from memcycle.evals.soak.plan import KINDS
-from memcycle.evals.soak.pool import Soak, soak, totals
 
 TARGET = 0.6
 WARM_UP = 1 / 3

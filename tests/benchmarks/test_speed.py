@@ -3,7 +3,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from memcycle.evals.speed import Step, costs, main, times
+from benchmarks.speed import Step, costs, main, times
 
 TURNS = (
     ("Ann", "I bought a red kite for the harbour festival yesterday."),
@@ -69,18 +69,6 @@ def test_every_chunk_session_and_question_is_measured_with_rules_and_with_a_mode
     assert figures["costs"]["prober"]["session's end"]["calls"] == 1.0
     assert figures["costs"]["answerer"]["question"]["calls"] <= 1.0
     assert figures["tokens"] == "approximate"
-
-
-def test_the_tables_name_roles_and_both_setups(app, data):
-    result = CliRunner().invoke(app, ["--data", str(data), "--conversation", "made-up", "--questions", "1"])
-    assert result.exit_code == 0, result.output
-    assert {"constructor", "rules:", "model:", "approximate"} <= set(result.stdout.split())
-
-
-def test_an_unknown_conversation_is_named(app, data):
-    result = CliRunner().invoke(app, ["--data", str(data), "--conversation", "conv-99"])
-    assert result.exit_code == 1
-    assert "conv-99" in result.stderr
 
 
 def step(unit, seconds=1.0, turns=0, **calls):

@@ -1,7 +1,7 @@
 """Fits the weights of the search's signals on the tuning half of LoCoMo, and says what to expect elsewhere.
 
-    python -m memcycle.evals.fit --data locomo10.json
-    python -m memcycle.evals.fit --data locomo10.json --facts
+    python -m benchmarks.fit --data locomo10.json
+    python -m benchmarks.fit --data locomo10.json --facts
 
 Only conversations 1-5 are asked. Each of their questions is searched once, the signals of every turn are
 kept, and the weights are those that make the gold turns most likely under a softmax over all turns of the

@@ -1,6 +1,8 @@
 """How memcycle does as a home grows: bulk import, search, memory, disk and opening, at any number of entries.
 
-The home is made up (see `memcycle.evals.synthetic`) and temporary. Most users have about as many entries as
+    python -m benchmarks.scale --entries 100000 --users 1000
+
+The home is made up (see `benchmarks.synthetic`) and temporary. Most users have about as many entries as
 each other; the largest has a twentieth of all, at most 5,000. Their entries go in by `Bank.import_` within
 `Bank.bulk`, as exported records read from a file.
 
@@ -20,15 +22,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.synthetic import START, Author
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
-from memcycle.evals.synthetic import START, Author
 from memcycle.stores.bank import Bank
 from memcycle.stores.search.request import Query, SearchRequest
 
@@ -39,9 +46,8 @@ USERS, SEARCHES, WRITES = 50, 4, 10
 MB = 1_000_000
 
 Group = Literal["small", "median", "largest"]
-Step = Literal["insert", "index", "search", "open"]
-Tell = Callable[[Step, int, int], None]
-"""Is told what is being done, how far it is, and how far it goes."""
+Tell = Callable[[str], None]
+"""Is told what is being done."""
 
 
 class Times(NamedTuple):
@@ -133,12 +139,12 @@ def measure(settings: Settings, entries: int, users: int, seed: int, tell: Tell)
         insert_s, index_s, insert_cpu_s = _filled(bank, owned, seed, tell)
         groups = _groups(list(owned))
         search = {}
-        for done, (group, chosen) in enumerate(groups.items()):
-            tell("search", done, len(groups))
+        for group, chosen in groups.items():
+            tell(f"searching: {group} users")
             search[group] = _searched(bank, group, {user: owned[user] for user in chosen}, asker, chance)
         after_write = _after_writes(bank, next(iter(owned)), asker)
         embedder = bank.embedder_id
-    tell("open", 0, 1)
+    tell("opening the home in a new process")
     rss = _rss_mb()
     disk = sum(path.stat().st_size for path in settings.home.rglob("*") if path.is_file()) / MB
     middle = groups["median"][0]
@@ -170,11 +176,11 @@ def _filled(bank: Bank, owned: dict[str, int], seed: int, tell: Tell) -> tuple[f
         cpu, started = _cpu_seconds(), perf_counter()
         with bank.bulk():
             for (user, size), line in zip(owned.items(), exported, strict=True):
-                tell("insert", done, total)
+                tell(f"storing entries: {done:,} of {total:,}")
                 bank.import_(Scope(user=user), json.loads(line))
                 done += size
             stored = perf_counter()
-            tell("index", 0, 1)
+            tell("bringing the vector index up to date")
         return stored - started, perf_counter() - stored, _cpu_seconds() - cpu
 
 
@@ -234,3 +240,52 @@ def _rss_mb() -> float:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Bytes on macOS, KiB elsewhere.
     return peak / MB if sys.platform == "darwin" else peak * 1024 / MB
+
+
+def _show(measured: Scale) -> None:
+    table = Table("search, ms")
+    for name in ("entries", "searches", "p50", "p95", "a user's first"):
+        table.add_column(name, justify="right")
+    for group, times in measured.search.items():
+        numbers = (f"{value:.1f}" for value in times[2:])
+        table.add_row(group, f"{times.entries:,}", str(times.searches), *numbers)
+    told = measured.figures()
+    Console().print(
+        table,
+        f"Largest user, just after a write: {measured.after_write_ms:.1f} ms.\n"
+        f"Import: {told['insert_per_s']:,.0f} entries/s until stored and searchable,"
+        f" {told['insert_and_index_per_s']:,.0f} with the vector index.\n"
+        f"{measured.entries:,} entries, {measured.users:,} users, {measured.embedder}:"
+        f" {measured.rss_mb:,.0f} MB of memory, {measured.disk_mb:,.0f} MB on disk,"
+        f" opened and searched in {measured.open_s:.2f} s.",
+        soft_wrap=True,
+    )
+
+
+def main(
+    *,
+    entries: Annotated[int, typer.Option(min=1, help="Entries of all users together.")] = 100_000,
+    users: Annotated[int, typer.Option(min=1, help="One has a twentieth of all, at most 5,000.")] = 1_000,
+    seed: Annotated[int, typer.Option(help="Decides what is made up.")] = 1,
+    embedder: Annotated[str, typer.Option(help="As in the settings.")] = "wordllama",
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object with everything.")] = False,
+) -> None:
+    """Measures import, search, memory, disk and opening in a made-up home, which is removed afterwards."""
+    with (
+        tempfile.TemporaryDirectory(prefix="memcycle-scale-") as folder,
+        Console(stderr=True).status("") as status,
+    ):
+        settings = Settings(home=Path(folder) / "home", embedder=embedder)
+        try:
+            measured = measure(settings, entries, users, seed, status.update)
+        except BadInput as error:
+            sys.stderr.write(f"{error}\n")
+            raise typer.Exit(2) from None
+    if json_:
+        sys.stdout.write(json.dumps(measured.figures()) + "\n")
+    else:
+        _show(measured)
+
+
+if __name__ == "__main__":
+    typer.run(main)

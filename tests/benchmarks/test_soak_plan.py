@@ -2,9 +2,9 @@
 
 import pytest
 
-from memcycle.evals.soak.findings import Held, findings
-from memcycle.evals.soak.holdings import in_files
-from memcycle.evals.soak.plan import LIFE, Person, marks, strangers
+from benchmarks.soak.findings import Held, findings
+from benchmarks.soak.holdings import in_files
+from benchmarks.soak.plan import LIFE, Person, marks, strangers
 
 
 def stints(person, count):

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from memcycle.evals.chroma_server import Server
-from memcycle.evals.soak.drive import EVERYTHING, Done, left
-from memcycle.evals.soak.meters import OF_KIND, WORST, Lag, Processor, resident_mb, resident_of, slope
-from memcycle.evals.soak.pool import Soak, _look_at
+from benchmarks.soak.drive import EVERYTHING, Done, left
+from benchmarks.soak.meters import OF_KIND, WORST, Lag, Processor, resident_mb, resident_of, slope
+from benchmarks.soak.pool import Soak, _look_at
+from tests.chroma_server import Server
 
 
 def work():

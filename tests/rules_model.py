@@ -54,8 +54,8 @@ class RulesModel(BaseChatModel):
     def _generate(
         self,
         messages: list[BaseMessage],
-        stop: list[str] | None = None,  # noqa: ARG002 - the signature is LangChain's
-        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
         **_: Any,
     ) -> ChatResult:
         started = thread_time()

@@ -12,19 +12,19 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
 
+from benchmarks.soak.drive import Done, left
+from benchmarks.soak.findings import Finding, findings
+from benchmarks.soak.holdings import API, INDEX, LEDGER, by_api, in_chroma, in_files, in_ledger
+from benchmarks.soak.meters import resident_of
+from benchmarks.soak.plan import Person, Stint
+from benchmarks.soak.worker import SAMPLE_SECONDS, Measured, Told, serve
 from memcycle.core.errors import StoreError
 from memcycle.core.settings import Settings
-from memcycle.evals.chroma_server import Server, chroma_server
-from memcycle.evals.loopback import served, served_so_far
 from memcycle.evals.run import running
-from memcycle.evals.soak.drive import Done, left
-from memcycle.evals.soak.findings import Finding, findings
-from memcycle.evals.soak.holdings import API, INDEX, LEDGER, by_api, in_chroma, in_files, in_ledger
-from memcycle.evals.soak.meters import resident_of
-from memcycle.evals.soak.plan import Person, Stint
-from memcycle.evals.soak.worker import SAMPLE_SECONDS, Measured, Told, serve
 from memcycle.memory import Memory
 from memcycle.stores.bank import LEDGER_FILE
+from tests.chroma_server import Server, chroma_server
+from tests.loopback import served, served_so_far
 
 PATIENCE = 300.0
 """Seconds without a word of any process, after which a soak is given up."""

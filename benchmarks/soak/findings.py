@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from memcycle.evals.soak.plan import Person, marks, strangers
+from benchmarks.soak.plan import Person, marks, strangers
 
 Fault = Literal["lost", "doubled", "crossed", "not forgotten"]
 FAULTS: tuple[Fault, ...] = ("lost", "doubled", "crossed", "not forgotten")

@@ -1,10 +1,10 @@
 """What memcycle costs: model calls and tokens by role, and its own time a turn, a session and a question.
 
-    python -m memcycle.evals.speed --data locomo10.json --conversation conv-26
+    python -m benchmarks.speed --data locomo10.json --conversation conv-26
 
 The conversation goes through the remember and session graphs chunk by chunk, then questions, spread evenly
 over the sample's, through the recall graph; only their text is given. Twice: with the rules, and with a chat
-model (see `memcycle.evals.rules_model`) behind the real runner, prompts and parser. The time the model needs
+model (see `tests.rules_model`) behind the real runner, prompts and parser. The time the model needs
 for its replies is taken off, so that what remains is memcycle's own. Tokens are approximate. The first
 question is asked once before it is measured: loading is not counted.
 
@@ -36,9 +36,9 @@ from memcycle.core.probe import Usage, add_usage
 from memcycle.core.settings import Verification
 from memcycle.evals.dataset import Sample, sample_named
 from memcycle.evals.datasets.locomo import load_locomo
-from memcycle.evals.rules_model import RulesModel, roles_on
 from memcycle.memory import Memory
 from memcycle.results import Added, Answer, Ended
+from tests.rules_model import RulesModel, roles_on
 
 CHUNK_TURNS = 20
 """Turns remembered in one go: the window at which an episode saturates."""

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from memcycle.evals import recall
-from memcycle.evals.recall import Record, summary
+from benchmarks import recall
+from benchmarks.recall import Record, summary
 
 
 def record(setup="linear", split="tuning", category="multi-hop", share=1.0, milliseconds=2.0):
@@ -57,18 +57,6 @@ def test_a_run_reports_each_question_in_each_setup(data, capsys):
     assert answer["summary"]["linear"]["all"] == 1.0
     assert answer["summary"]["linear"]["tuning"] is None
     assert answer["k"] == 1
-
-
-def test_the_table_names_setups_and_the_split(data, capsys):
-    assert recall.main(["--data", str(data), "--conversations", "made-up"]) == 0
-    shown = capsys.readouterr().out
-    assert "linear" in shown
-    assert "2 questions of made-up" in " ".join(shown.split())
-
-
-def test_an_unknown_conversation_is_named(data, capsys):
-    assert recall.main(["--data", str(data), "--conversations", "conv-99"]) == 2
-    assert "conv-99" in capsys.readouterr().err
 
 
 def test_means_by_split_and_category():

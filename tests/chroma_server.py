@@ -46,7 +46,7 @@ def chroma_server(folder: Path, *, port: int | None = None) -> Iterator[Server]:
     command = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(folder)]
     with (
         log.open("wb") as out,
-        subprocess.Popen(  # noqa: S603 - ours
+        subprocess.Popen(
             [*command, "--host", "127.0.0.1", "--port", str(port)],
             stdout=out,
             stderr=out,

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from typer import BadParameter
 
+from benchmarks.soak.__main__ import main
+from benchmarks.soak.drive import Driver, left
+from benchmarks.soak.plan import Op, Person, Stint
+from benchmarks.soak.pool import compare
 from memcycle.core.settings import Settings
-from memcycle.evals.soak.__main__ import main
-from memcycle.evals.soak.drive import Driver, left
-from memcycle.evals.soak.plan import Op, Person, Stint
-from memcycle.evals.soak.pool import compare
 from memcycle.memory import Memory
 
 

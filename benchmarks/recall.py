@@ -1,12 +1,12 @@
 """Share of gold turns among the first k raw turns of a search, without any model (design section 7).
 
-    python -m memcycle.evals.recall --data locomo10.json --conversations conv-26 --k 10
-    python -m memcycle.evals.recall --data locomo10.json --embedder minilm --token-vectors
+    python -m benchmarks.recall --data locomo10.json --conversations conv-26 --k 10
+    python -m benchmarks.recall --data locomo10.json --embedder minilm --token-vectors
 
 Every setup searches the same stored turns: the shipped linear ranker; the weighted sum of five signals that
 it replaced; single signals alone; reciprocal rank fusion of BM25 and dense. Questions of categories 1 to 4
 whose evidence names a turn are asked; nothing but their text reaches the search. The shipped weights were
-fitted on the conversations of the split `tuning` (`memcycle.evals.fit`).
+fitted on the conversations of the split `tuning` (`benchmarks.fit`).
 """
 
 import argparse

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memcycle.evals.soak.findings import Held
-from memcycle.evals.soak.plan import marks
+from benchmarks.soak.findings import Held
+from benchmarks.soak.plan import marks
 from memcycle.memory import Memory
 
 if TYPE_CHECKING:

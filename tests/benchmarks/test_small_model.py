@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks import llama_server, small_model
+from benchmarks.small_model import Absent, chosen, figures, model_server
+from benchmarks.small_model_run import CappedModel, Heard, Runner, Step, budget, noted_roles, requests
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Session, Turn, turn_id
-from memcycle.evals import llama_server, small_model
-from memcycle.evals.small_model import Absent, chosen, figures, model_server
-from memcycle.evals.small_model_run import CappedModel, Heard, Runner, Step, budget, noted_roles, requests
 from memcycle.memory import Memory
 from tests.loopback import Reply
 from tests.loopback import model_server as loopback

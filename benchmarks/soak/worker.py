@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.queues import Queue
 
+from benchmarks.soak.drive import Done, Driver
+from benchmarks.soak.meters import Lag, Processor, Watchdog, resident_mb
+from benchmarks.soak.plan import Kind, Stint
 from memcycle.core.settings import Settings
-from memcycle.evals.loopback import MODEL
 from memcycle.evals.run import die_with_parent
-from memcycle.evals.soak.drive import Done, Driver
-from memcycle.evals.soak.meters import Lag, Processor, Watchdog, resident_mb
-from memcycle.evals.soak.plan import Kind, Stint
 from memcycle.memory import Memory
+from tests.loopback import MODEL
 
 SAMPLE_SECONDS = 1.0
 GARBAGE = 10_000
