@@ -163,6 +163,9 @@ def probe_id(scope: Scope, seq: int, part: int, n: int) -> str:
     return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
 
 
+SessionStatus = Literal["open", "verifying", "committed", "committed_unverified"]
+
+
 class SessionReport(BaseModel):
     """What ending a session found and did, as counts.
 

@@ -30,7 +30,7 @@ from memcycle.evolution.space import fingerprint, writing
 from memcycle.evolution.task import QuestionRecord, Split, StoredHome, Task
 from memcycle.graph.recall import build_recall
 from memcycle.memory import Memory
-from memcycle.runs import apart
+from memcycle.runs import detached
 from memcycle.stores.bank import Bank
 from memcycle.stores.search.ranker import EVIDENCE, NAMES
 from memcycle.stores.search.request import Query, SearchRequest
@@ -168,7 +168,7 @@ class Asker:
 
     @cached_property
     def _recall(self) -> Any:
-        return apart(build_recall(self.roles, self.memory.bank, self._settings))
+        return detached(build_recall(self.roles, self.memory.bank, self._settings))
 
     def ask(self, question: Question) -> QuestionRecord:
         """One question, searched, answered where the objective needs it, and scored.

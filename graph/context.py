@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.runnables import RunnableConfig
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from memcycle.core.errors import BadInput
@@ -103,7 +102,7 @@ SESSION_KEYS = ("session", "session_id")
 
 def parent_scope(
     context: Any,
-    config: RunnableConfig,
+    config: "RunnableConfig",
     scope_of: ScopeOf | None = None,
     *,
     user: str | None = None,

@@ -15,8 +15,9 @@ from memcycle.core.errors import BadInput
 from memcycle.core.probe import add_usage
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Conversation, Turn
-from memcycle.memory import Decisions, Memory
+from memcycle.memory import Memory
 from memcycle.results import Added, Ended, Ingested, PendingApproval
+from memcycle.runs import Decisions
 
 R = TypeVar("R", Added, Ended)
 

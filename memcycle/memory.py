@@ -2,12 +2,12 @@
 
 import asyncio
 import functools
+import inspect
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 
 from pydantic import ValidationError
 
@@ -22,752 +22,77 @@ from memcycle.core.turn import Turn, read_time
 from memcycle.core.world import World
 from memcycle.graph.context import MAIN_SESSION, Context
 from memcycle.idle import IdleSessions
-from memcycle.results import (
-    Added,
-    Answer,
-    Ended,
-    PendingApproval,
-    SessionDetail,
-    SessionSummary,
-    ThreadSummary,
-)
-from memcycle.runs import Run, awaited, execute, off_loop, runs
-from memcycle.stores.bank import Bank
-from memcycle.stores.ledger.probes import refs_of, turns_of
-from memcycle.stores.ledger.sessions import SessionInfo
-from memcycle.stores.maintenance import Maintenance
-from memcycle.stores.registry import shared_bank
+from memcycle.results import Added, Answer, Ended, Outcome, SessionDetail, SessionSummary, ThreadSummary
+from memcycle.runs import Decisions, Run, Runs, Threads
 
+# The store and the models are loaded when a memory is opened, LangGraph when a run begins.
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
-    from langgraph.types import StateSnapshot
 
     from memcycle.agents.roles import Roles
     from memcycle.prompts import PromptSet
-    from memcycle.runs import Checkpoints, Thread, Threads
+    from memcycle.runs import Checkpoints
+    from memcycle.stores.bank import Bank
+    from memcycle.stores.ledger.sessions import SessionInfo
+    from memcycle.stores.maintenance import Maintenance
 
 _CURRENT: tuple[Status, ...] = ("active", "staged")
 _NEVER = datetime.max.replace(tzinfo=UTC)
-
-
-class Stored(ABC):
-    """Lists, corrects, erases and moves what a bank holds of a user.
-
-    Attributes:
-        user: Whose memory, for calls that name nobody. workspace: likewise.
-    """
-
-    def __init__(self, user: str | None, workspace: str) -> None:
-        self.user, self.workspace = user, workspace
-
-    @property
-    @abstractmethod
-    def bank(self) -> Bank:
-        """The store, opened if it is not."""
-
-    @abstractmethod
-    def _forget_runs(self, user: str, workspace: str | None) -> None:
-        """Erases what is kept of a user's runs, where anything is."""
-
-    def memories(
-        self,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        granularity: Granularity | None = None,
-        kind: Kind | None = None,
-        search: str | None = None,
-        statuses: Sequence[Status] = _CURRENT,
-        limit: int | None = None,
-    ) -> list[Entry]:
-        """What is stored, in the order it was said.
-
-        Args:
-            user: Whose memory. workspace: a second wall inside it.
-            granularity: Only `raw`, `fact` or `episode`. kind: only this kind.
-            search: Only entries whose text holds these words, case aside.
-            statuses: By default what recall may find; add `superseded` or `forgotten` to see more.
-            limit: Entries at most.
-        """
-        found = self.bank.entries(
-            self.scope(user, workspace), granularity=granularity, kind=kind, statuses=tuple(statuses)
-        )
-        words = (search or "").casefold().split()
-        held = [entry for entry in found if all(word in entry.text.casefold() for word in words)]
-        # The bank lists session after session by name; people read by time.
-        return sorted(held, key=lambda entry: entry.observed_at or _NEVER)[:limit]
-
-    def get(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> Entry:
-        """One entry.
-
-        Raises:
-            UnknownEntry: no such entry in this user's memory.
-        """
-        found = self.bank.get(self.scope(user, workspace), [entry_id])
-        if not found:
-            raise UnknownEntry(f"no memory {entry_id!r} of this user and workspace")
-        return found[0]
-
-    def edit(
-        self,
-        entry_id: str,
-        text: str,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        why: str = "",
-    ) -> Entry:
-        """Corrects an entry: a successor with the new text takes its place; the old text stays in history."""
-        if not isinstance(text, str) or not text.strip():
-            raise BadInput("the new text is blank; to remove a memory, forget it")
-        return self.bank.edit(self.scope(user, workspace), entry_id, text.strip(), why=why)
-
-    def undo(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> Entry:
-        """Takes back the last change of an entry and gives the entry that holds again."""
-        return self.bank.undo(self.scope(user, workspace), entry_id)
-
-    def history(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> list[Event]:
-        """Every change of an entry, its predecessors and successors: when, by whom, before, after, why."""
-        return self.bank.history(self.scope(user, workspace), entry_id)
-
-    def holders(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> list[Entry]:
-        """What else holds the words of an entry, and would be forgotten with it."""
-        return self.bank.holders(self.scope(user, workspace), entry_id)
-
-    def probes_over(
-        self, entries: Sequence[Entry], *, user: str | None = None, workspace: str | None = None
-    ) -> list[Probe]:
-        """The probes that may hold words of these entries, and are forgotten with them."""
-        turns = {turn for entry in entries if entry.granularity == "raw" for turn in entry.turns}
-        ids = {entry.id for entry in entries}
-        return [
-            probe
-            for probe in self.bank.probes(self.scope(user, workspace))
-            if turns & turns_of(probe) or ids & refs_of(probe)
-        ]
-
-    def maintain(
-        self, *, user: str | None = None, workspace: str | None = None, dry_run: bool = False
-    ) -> Maintenance:
-        """Keeps all of a user's memory in order: unites what is said twice, expires what is past its limit.
-
-        Ending a session does this for what is new; this compares everything committed with everything.
-        Nothing is erased: `undo` brings back what left, and what it brought back is left alone from then on.
-
-        Args:
-            user: Whose memory. workspace: a second wall inside it.
-            dry_run: Only say what would be done.
-        """
-        return self.bank.maintain(self.scope(user, workspace), dry_run=dry_run)
-
-    def forget(
-        self,
-        entry_id: str,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        only: bool = False,
-    ) -> list[str]:
-        """Erases an entry for good, with what else holds its words unless `only`. Gives the ids erased."""
-        return self.bank.forget(self.scope(user, workspace), entry_id, only=only)
-
-    def forget_user(self, user: str, *, workspace: str | None = None) -> int:
-        """Erases all of a user's memory for good, in every workspace unless one is named. Gives how many.
-
-        The checkpoints of that user's runs go with it, where this memory keeps them.
-        """
-        self.scope(user, workspace)
-        self._forget_runs(user, workspace)
-        return self.bank.forget_user(user, workspace)
-
-    def export(self, *, user: str | None = None, workspace: str | None = None) -> list[dict[str, Any]]:
-        """Every entry of a user with all fields, as JSON-able dicts that `import_` reads."""
-        return list(self.bank.export(self.scope(user, workspace)))
-
-    def import_(
-        self, rows: Iterable[Mapping[str, Any]], *, user: str | None = None, workspace: str | None = None
-    ) -> int:
-        """Stores exported entries as this user's; those already stored stay as they are. Gives how many.
-
-        Raises:
-            BadInput: a record that is no entry (its number and field); then nothing is stored.
-        """
-        return self.bank.import_(self.scope(user, workspace), [dict(row) for row in rows])
-
-    amemories = off_loop(memories)
-    aget = off_loop(get)
-    aedit = off_loop(edit)
-    aundo = off_loop(undo)
-    ahistory = off_loop(history)
-    aholders = off_loop(holders)
-    aprobes_over = off_loop(probes_over)
-    amaintain = off_loop(maintain)
-    aforget = off_loop(forget)
-    aforget_user = off_loop(forget_user)
-    aexport = off_loop(export)
-    aimport_ = off_loop(import_)
-
-    def scope(self, user: str | None = None, workspace: str | None = None) -> Scope:
-        """The scope of a call.
-
-        Raises:
-            BadInput: nobody is named, or with a name that cannot be one.
-        """
-        named = user if user is not None else self.user
-        if named is None:
-            raise BadInput("no user is named: pass user=... with the call, or to Memory.open")
-        try:
-            return Scope(user=named, workspace=self.workspace if workspace is None else workspace)
-        except ValidationError as error:
-            raise BadInput(first_complaint(error)) from error
-
-
-def first_complaint(error: ValidationError) -> str:
-    """The first complaint of a validation, in one line."""
-    first = error.errors()[0]
-    place = ".".join(map(str, first["loc"]))
-    message = first["msg"].removeprefix("Value error, ")
-    return message if place and message.startswith(place) else f"{place}: {message}"
-
-
-T = TypeVar("T")
-
 _LISTED = 5
 """Sessions named where another was asked for."""
 
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R", bound=Outcome)
 
-class Ending(Stored):
-    """Ends sessions: what they say is examined, repaired and committed (MemMA 3.4).
 
-    Attributes:
-        settings: As opened with.
-        idle: Ends sessions in which nobody spoke for `settings.idle_after` seconds, and tells what waits and
-            what failed; None where none are ended so.
-    """
+def runs(prepare: "Callable[Concatenate[Memory, P], Run[R]]") -> "Callable[Concatenate[Memory, P], R]":
+    """A method that makes the run which `prepare` describes, and gives back what its output is read as."""
 
-    settings: Settings
-    idle: IdleSessions | None = None
+    @functools.wraps(prepare)
+    def run(self: "Memory", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._runs.start(prepare(self, *args, **kwargs)).invoke()
 
-    @property
-    @abstractmethod
-    def graphs(self) -> Mapping[str, Any]:
-        """The compiled graphs, by name."""
+    (result,) = get_args(inspect.signature(prepare).return_annotation)
+    run.__signature__ = inspect.signature(prepare).replace(return_annotation=result)  # type: ignore[attr-defined]
+    return run
 
-    @property
-    @abstractmethod
-    def threads(self) -> "Threads | None":
-        """The threads of runs; None where no checkpoints are kept."""
 
-    @abstractmethod
-    def _waits(self, scope: Scope) -> bool:
-        """Whether the end of this session waits for a person."""
+def awaited(
+    method: "Callable[Concatenate[Memory, P], R]",
+) -> "Callable[Concatenate[Memory, P], Coroutine[Any, Any, R]]":
+    """The awaitable form of a method made by `runs`: prepared off the loop, its models awaited natively."""
+    prepare: Callable[Concatenate[Memory, P], Run[R]] = method.__wrapped__  # type: ignore[attr-defined]
 
-    @runs
-    def end_session(
-        self,
-        session: str | None = None,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        verify: bool | None = None,
-        thread_id: str | None = None,
-    ) -> Run[Ended]:
-        """Ends a session: its last turns become an episode, all of it is examined, repaired and committed.
+    @functools.wraps(method)
+    async def run(self: "Memory", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        started = await asyncio.to_thread(lambda: self._runs.start(prepare(self, *args, **kwargs)))
+        return await started.ainvoke()
 
-        A session that was broken off while it ended is ended by calling this again. A role that fails never
-        holds it up: it is then committed unverified, with the reason.
+    return _named(run, method)
 
-        Args:
-            session: By default `main`.
-            user: Whose memory. workspace: a second wall inside it.
-            verify: None examines what is new of it, and does nothing where nothing is. False commits at once,
-                unverified. True examines it again although it is committed.
-            thread_id: As in `add`.
 
-        Raises:
-            BadInput: no user, or a name that cannot be one. Provider errors are raised as themselves.
-        """
-        named = session or MAIN_SESSION
-        context = self._context(user, workspace, named, None)
-        return Run("session", {"verify": verify}, context, self._reads_end(context), thread_id)
+def off_loop(
+    method: "Callable[Concatenate[Memory, P], T]",
+) -> "Callable[Concatenate[Memory, P], Coroutine[Any, Any, T]]":
+    """The awaitable form of a method that only touches the store: the same code, in a thread."""
 
-    aend_session = awaited(end_session)
+    @functools.wraps(method)
+    async def run(self: "Memory", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(method, self, *args, **kwargs)
 
-    def verify_session(
-        self,
-        session: str,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        thread_id: str | None = None,
-    ) -> Ended:
-        """Examines a session again, committed or not, as `end_session` with `verify=True`.
+    return _named(run, method)
 
-        Raises:
-            BadInput: no such session.
-        """
-        self._known(session, user, workspace)
-        return self.end_session(session, user=user, workspace=workspace, verify=True, thread_id=thread_id)
 
-    async def averify_session(
-        self,
-        session: str,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        thread_id: str | None = None,
-    ) -> Ended:
-        """Awaitable `verify_session`."""
-        await asyncio.to_thread(self._known, session, user, workspace)
-        return await self.aend_session(
-            session, user=user, workspace=workspace, verify=True, thread_id=thread_id
-        )
+def _named(run: Callable[P, T], method: Callable[..., Any]) -> Callable[P, T]:
+    run.__name__ = f"a{method.__name__}"
+    run.__qualname__ = f"Memory.{run.__name__}"
+    run.__doc__ = f"Awaitable `{method.__name__}`."
+    return run
 
-    def sessions(self, *, user: str | None = None, workspace: str | None = None) -> list[SessionSummary]:
-        """Every session of a user, as they began: how far it is, and what its examination found."""
-        return [SessionSummary.of(info) for info in self.bank.sessions(self.scope(user, workspace))]
 
-    def session(
-        self, session: str, *, user: str | None = None, workspace: str | None = None
-    ) -> SessionDetail:
-        """One session, with each question it was examined with, the answers, and what was repaired.
-
-        Raises:
-            BadInput: no such session.
-        """
-        info = self._known(session, user, workspace)
-        scope = self._in_session(session, user, workspace)
-        return SessionDetail.of(info, examined=self.bank.probes(scope))
-
-    asessions = off_loop(sessions)
-    asession = off_loop(session)
-
-    def _idle_sessions(self, world: World) -> IdleSessions | None:
-        after = self.settings.idle_after
-        if after is None:
-            return None
-        return IdleSessions(self._end_idle, after, now=world.now, give_up=self._give_up)
-
-    def _end_idle(self, scope: Scope) -> None:
-        if not self._waits(scope):
-            context = Context(user=scope.user, workspace=scope.workspace, session=scope.session)
-            execute(self, Run("session", {}, context, functools.partial(Ended.of, scope.session or "")))
-
-    def _reads_end(self, context: Context) -> Callable[[Mapping[str, Any]], Ended]:
-        named = functools.partial(Ended.of, context.session or MAIN_SESSION)
-        return self._no_longer_waiting(context, named)
-
-    def _await_silence(self, bank: Bank) -> None:
-        """Sessions that another process left open, silent for long, are ended too, once nobody comes back."""
-        if self.idle is not None and self.settings.idle_after is not None:
-            silent_since = bank.world.now() - timedelta(seconds=self.settings.idle_after)
-            for scope in bank.open_sessions(silent_since):
-                self.idle.touch(scope)
-
-    def _no_longer_waiting(
-        self, context: Context, read: Callable[[Mapping[str, Any]], T]
-    ) -> Callable[[Mapping[str, Any]], T]:
-        """Drops a session's wait once it has ended; an end that fails leaves it waiting."""
-        idle, scope = self.idle, _scope_of(context)
-        if idle is None:
-            return read
-        idle.touch(scope)
-
-        def read_and_forget(out: Mapping[str, Any]) -> T:
-            # Open again: somebody spoke while it ended. One that a person is asked about is in hand.
-            if (out.get("result") or {}).get("status") != "open":
-                idle.forget(scope)
-            return read(out)
-
-        return read_and_forget
-
-    def _give_up(self, scope: Scope, error: Exception) -> None:
-        """The last resort: nothing said waits for ever. The error's words are left out: they may quote it."""
-        self.bank.commit_session(scope, unverified=f"it could not be ended: {type(error).__name__}")
-
-    def _speaking(
-        self, context: Context, read: Callable[[Mapping[str, Any]], T]
-    ) -> Callable[[Mapping[str, Any]], T]:
-        """Notes that somebody speaks in a session, so that it is not idle; again when the run is read.
-
-        A chunk may take a model longer than a session may be silent.
-        """
-        idle, scope = self.idle, _scope_of(context)
-        if idle is None:
-            return read
-        idle.touch(scope)
-
-        def read_and_touch(out: Mapping[str, Any]) -> T:
-            idle.touch(scope)
-            return read(out)
-
-        return read_and_touch
-
-    def _known(self, session: str, user: str | None, workspace: str | None) -> SessionInfo:
-        scope = self._in_session(session, user, workspace)
-        found = self.bank.sessions(scope)
-        if not found:
-            there = [info.session for info in self.bank.sessions(scope.base)]
-            listed = ", ".join(there[:_LISTED]) or "none"
-            more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
-            raise BadInput(
-                f"no session {session!r} of user {scope.user!r} in workspace {scope.workspace!r}; "
-                f"sessions there: {listed}{more}"
-            )
-        return found[0]
-
-    def _in_session(self, session: str, user: str | None, workspace: str | None) -> Scope:
-        try:
-            return self.scope(user, workspace).within(session)
-        except ValidationError as error:
-            raise BadInput(first_complaint(error)) from error
-
-    def _context(
-        self,
-        user: str | None,
-        workspace: str | None,
-        session: str,
-        now: datetime | str | None,
-        **more: Any,
-    ) -> Context:
-        """What a run of a graph is told."""
-        scope = self._in_session(session, user, workspace)
-        try:
-            time = None if now is None else read_time(now, self.settings.zone)
-            return Context(user=scope.user, workspace=scope.workspace, session=session, now=time, **more)
-        except ValidationError as error:
-            raise BadInput(first_complaint(error)) from error
-        except ValueError as error:
-            raise BadInput(f"now: {error}") from error
-
-
-def _scope_of(context: Context) -> Scope:
-    return Scope(user=context.user, workspace=context.workspace, session=context.session)
-
-
-Decisions = Literal["approve", "reject"] | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""A person's answer: one for all, or `{"n": 1, "decision": "approve" | "edit" | "reject", "text": "..."}` by
-item; what is not named is rejected."""
-
-_RUNS: Mapping[str, Literal["add", "ask", "end_session"]] = {
-    "remember": "add",
-    "recall": "ask",
-    "session": "end_session",
-}
-
-
-class Resuming(Ending):
-    """Goes on with runs by the id of their thread."""
-
-    @runs
-    def resume(
-        self,
-        thread_id: str,
-        decisions: Decisions | None = None,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-    ) -> Run[Added | Answer | Ended]:
-        """Goes on with a run that broke off, or that waits for a person, where it stopped.
-
-        What its finished nodes did is not done again: no model is asked twice for it, nothing is written
-        twice. A node in the middle of which the process died begins anew.
-
-        Args:
-            thread_id: As the run's result, or its error, names it.
-            decisions: The answer to what waits for approval, as `pending.how` says; without one, a run that
-                waits is only shown again.
-            user: Whose run. workspace: a second wall inside that user.
-
-        Returns:
-            What the method that began the run gives back.
-
-        Raises:
-            BadInput: no such thread, another user's, a finished one, one begun with other `approval` or
-                `switches`, an answer that nothing waits for or that cannot be read; the run is as it was.
-        """
-        threads = self._kept()
-        thread = threads.find(thread_id, self.scope(user, workspace))
-        threads.check_shape(thread)
-        state = self._state(thread)
-        read = self._reads(thread, state)
-        if _is_finished(state):
-            raise BadInput(f"nothing to resume: the run of thread {thread_id!r} is finished")
-        if state.interrupts and decisions is None:
-            shown = {**state.values, "__interrupt__": state.interrupts}
-            return Run(thread.graph, shown, thread.context, read, thread=thread, is_over=True)
-        if decisions is not None and not state.interrupts:
-            raise BadInput(
-                f"the run of thread {thread_id!r} waits for no approval: resume it without decisions"
-            )
-        if decisions is None:
-            return Run(thread.graph, None, thread.context, read, thread=thread)
-        from langgraph.types import Command
-
-        value: Command[Any] = Command(resume=list(decisions) if isinstance(decisions, tuple) else decisions)
-        return Run(thread.graph, value, thread.context, _understood(read), thread=thread)
-
-    aresume = awaited(resume, reads=True)
-
-    def thread(
-        self, thread_id: str, *, user: str | None = None, workspace: str | None = None
-    ) -> ThreadSummary:
-        """How far the run of a thread is, and what it waits for.
-
-        Raises:
-            BadInput: no such thread, or another user's.
-        """
-        found = self._kept().find(thread_id, self.scope(user, workspace))
-        return _summary(found, self._state(found))
-
-    def unfinished(self, *, user: str | None = None, workspace: str | None = None) -> list[ThreadSummary]:
-        """The runs that broke off or wait for a person, the last one first; reads all of a user's threads.
-
-        A run that is going on right now, here or in another process, is among them.
-        """
-        scope = self.scope(user, workspace)
-        found = [
-            _summary(thread, self._state(thread)) for thread in self._kept().of(scope.user, scope.workspace)
-        ]
-        return [one for one in found if not one.finished]
-
-    def threads_under(
-        self, thread_id: str, *, user: str | None = None, workspace: str | None = None
-    ) -> list[ThreadSummary]:
-        """The runs of a conversation ingested under this id, finished or not; empty where there are none.
-
-        Raises:
-            BadInput: they are another user's.
-        """
-        found = self._kept().under(thread_id, self.scope(user, workspace))
-        return [_summary(thread, self._state(thread)) for thread in found]
-
-    def delete_thread(self, thread_id: str, *, user: str | None = None, workspace: str | None = None) -> None:
-        """Erases the checkpoints of a run, with the words it was given: it cannot go on then.
-
-        Raises:
-            BadInput: no such thread, or another user's.
-        """
-        self._kept().delete(self._kept().find(thread_id, self.scope(user, workspace)).thread_id)
-
-    athread = off_loop(thread)
-    aunfinished = off_loop(unfinished)
-    adelete_thread = off_loop(delete_thread)
-
-    def _kept(self) -> "Threads":
-        if self.threads is None:
-            raise BadInput("this memory keeps no runs: open it with checkpoints=... to resume them")
-        return self.threads
-
-    def _state(self, thread: "Thread") -> "StateSnapshot":
-        state: StateSnapshot = self.graphs[thread.graph].get_state(thread.config)
-        return state
-
-    def _reads(
-        self, thread: "Thread", state: "StateSnapshot"
-    ) -> Callable[[Mapping[str, Any]], Added | Answer | Ended]:
-        if thread.graph == "recall":
-            return functools.partial(Answer.of, state.values.get("question", ""))
-        if thread.graph == "session":
-            return self._reads_end(thread.context)
-        return self._speaking(thread.context, Added.of)
-
-    def _forget_runs(self, user: str, workspace: str | None) -> None:
-        if self.threads is not None:
-            for thread in self.threads.of(user, workspace):
-                self.threads.delete(thread.thread_id)
-
-    def _waits(self, scope: Scope) -> bool:
-        if self.threads is None or not self.settings.approval.is_asked:
-            return False
-        open_runs = self.unfinished(user=scope.user, workspace=scope.workspace)
-        return any(
-            one.run == "end_session" and one.session == scope.session and one.pending is not None
-            for one in open_runs
-        )
-
-
-def _is_finished(state: "StateSnapshot") -> bool:
-    return not state.next and not state.interrupts
-
-
-def _summary(thread: "Thread", state: "StateSnapshot") -> ThreadSummary:
-    waiting = state.interrupts
-    return ThreadSummary(
-        thread_id=thread.thread_id,
-        run=_RUNS[thread.graph],
-        session=thread.context.session,
-        begun=thread.context.now,
-        finished=_is_finished(state),
-        pending=PendingApproval.model_validate(waiting[0].value) if waiting else None,
-    )
-
-
-def _understood(
-    read: Callable[[Mapping[str, Any]], Added | Answer | Ended],
-) -> Callable[[Mapping[str, Any]], Added | Answer | Ended]:
-    """Refuses an answer that the graph asks for again."""
-
-    def checked(out: Mapping[str, Any]) -> Added | Answer | Ended:
-        for waiting in out.get("__interrupt__") or ():
-            if waiting.value.get("problem"):
-                raise BadInput(waiting.value["problem"])
-        return read(out)
-
-    return checked
-
-
-class Talking(Resuming):
-    """Remembers what is said, and answers from it."""
-
-    @runs
-    def add(
-        self,
-        messages: Any,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        session: str | None = None,
-        now: datetime | str | None = None,
-        thread_id: str | None = None,
-        bulk: bool = False,
-    ) -> Run[Added]:
-        """Remembers a chunk of a conversation. What is already stored is not stored again.
-
-        Args:
-            messages: One message or several: LangChain messages, OpenAI-style dicts, `(role, text)`
-                tuples, text; or `Turn`s as the file readers give them, which keep their places.
-            user: Whose memory. workspace: a second wall inside it.
-            session: By default that of the turns, else `main`.
-            now: Time of messages that carry none, by default the clock.
-            thread_id: Under checkpoints, the thread of this run, for `resume`; by default a new one.
-            bulk: Nobody waits: what is read is guarded as `theta.extraction` says.
-
-        Raises:
-            BadInput: a message that cannot be read (its number and field), or no user.
-        """
-        turns = [message for message in messages if isinstance(message, Turn)] if _is_list(messages) else []
-        if turns and len(turns) != len(messages):
-            raise BadInput("turns and messages cannot be added in one call")
-        if len({turn.session for turn in turns}) > 1:
-            raise BadInput(
-                "turns of several sessions cannot be added in one call: add one session after another"
-            )
-        named = session or (turns[0].session if turns else MAIN_SESSION)
-        value = (
-            {"turns": [turn.model_dump(mode="json") for turn in turns]} if turns else {"messages": messages}
-        )
-        context = self._context(user, workspace, named, now, bulk=bulk)
-        return Run("remember", value, context, self._speaking(context, Added.of), thread_id)
-
-    aadd = awaited(add)
-
-    @runs
-    def ask(
-        self,
-        question: str,
-        *,
-        user: str | None = None,
-        workspace: str | None = None,
-        session: str | None = None,
-        now: datetime | str | None = None,
-        k: int | None = None,
-        token_budget: int | None = None,
-        evidence_only: bool = False,
-        thread_id: str | None = None,
-    ) -> Run[Answer]:
-        """Answers a question from memory, or says that memory does not hold the answer.
-
-        Args:
-            question: In words.
-            user: Whose memory. workspace: a second wall inside it.
-            session: The session going on, whose staged memories are searched too.
-            now: The time that words such as "last week" in the question count from, by default the clock.
-            k: Entries of evidence at most. token_budget: their tokens at most.
-            evidence_only: Find the evidence and stop there; `answer` is None.
-            thread_id: As in `add`.
-
-        Raises:
-            BadInput: blank question, or no user. Provider errors are raised as themselves.
-        """
-        if not isinstance(question, str) or not question.strip():
-            raise BadInput("the question is blank")
-        question = Redactor(self.settings.redact).text(question)
-        context = self._context(
-            user,
-            workspace,
-            session or MAIN_SESSION,
-            now,
-            k=k,
-            token_budget=token_budget,
-            evidence_only=evidence_only,
-        )
-        read = functools.partial(Answer.of, question)
-        return Run("recall", {"question": question}, context, read, thread_id)
-
-    aask = awaited(ask)
-
-    def recall(self, question: str, **options: Any) -> Answer:
-        """The evidence for a question, without an answer. Options as those of `ask`."""
-        return self.ask(question, evidence_only=True, **options)
-
-    async def arecall(self, question: str, **options: Any) -> Answer:
-        """Awaitable `recall`."""
-        return await self.aask(question, evidence_only=True, **options)
-
-
-def _is_list(messages: Any) -> bool:
-    return isinstance(messages, Sequence) and not isinstance(messages, str | bytes)
-
-
-def settings_of(settings: Settings | None, path: str | Path | None, *, may_stop: bool) -> Settings:
-    """The settings of these arguments.
-
-    Args:
-        settings: By default those of the environment. path: the home, in place of theirs.
-        may_stop: Whether a run could stop and go on, or none is ever made.
-
-    Raises:
-        BadInput: approval is asked for, where nothing could wait for it.
-    """
-    chosen = settings or Settings.from_env()
-    if chosen.approval.is_asked and not may_stop:
-        raise BadInput(
-            "settings.approval needs runs that can stop and go on: open the memory with checkpoints, such as "
-            "Memory.open(checkpoints='checkpoints.sqlite3'), or compile the graphs with a checkpointer"
-        )
-    return chosen if path is None else chosen.model_copy(update={"home": Path(path)})
-
-
-def roles_of(
-    model: "str | BaseChatModel",
-    overrides: "Mapping[str, str | BaseChatModel] | None",
-    prompts: "PromptSet | Mapping[str, str] | str | Path | None",
-    model_args: Mapping[str, Any],
-) -> "Roles | None":
-    """The roles of these arguments, None where they ask for the rules: those are loaded on first use.
-
-    Raises:
-        BadInput: model arguments without a model by name.
-        ModelUnavailable: unknown model name, or no key for it. PromptError: a prompt that cannot be used.
-    """
-    given = {key: value for key, value in model_args.items() if value is not None}
-    if model == "rules" and not overrides and prompts is None:
-        unused = sorted(set(given) - {"base_url", "api_key"})
-        if unused:
-            raise BadInput(f"unknown argument {', '.join(unused)}: model arguments need a model by name")
-        return None
-    from memcycle.agents.roles import Roles
-    from memcycle.prompts import PromptSet
-
-    overlay = (
-        prompts if prompts is None or isinstance(prompts, PromptSet) else PromptSet.shipped().overlay(prompts)
-    )
-    return Roles.from_model(model, overrides=overrides, prompts=overlay, **given)
-
-
-class Memory(Talking):
+class Memory:
     """Long-term memory of one home directory.
 
     Use it as a context manager, sync or async; every method has an awaitable form with `a` before its
@@ -777,6 +102,12 @@ class Memory(Talking):
         >>> with Memory.open("my-home", user="ann") as memory:
         ...     memory.add("I moved to Graz last week.")
         ...     memory.ask("Where does the user live?").answer
+
+    Attributes:
+        settings: As opened with.
+        user: Whose memory, for calls that name nobody. workspace: likewise.
+        idle: Ends sessions in which nobody spoke for `settings.idle_after` seconds, and tells what waits and
+            what failed; None where none are ended so.
     """
 
     def __init__(
@@ -791,15 +122,15 @@ class Memory(Talking):
         read_only: bool = False,
         checkpoints: "Checkpoints | None" = None,
     ) -> None:
-        super().__init__(user, workspace)
         self.settings, self._roles = settings, roles
+        self.user, self.workspace = user, workspace
         self._embeddings, self._world, self._read_only = embeddings, world or World(), read_only
         self._checkpoints = None if read_only else checkpoints
-        self.idle = None if read_only else self._idle_sessions(self._world)
         self._opening = threading.RLock()
         self._bank: Bank | None = None
         self._threads: Threads | None = None
         self._graphs: dict[str, Any] = {}
+        self.idle = self._idle_sessions()
 
     @classmethod
     def open(
@@ -883,7 +214,7 @@ class Memory(Talking):
     def close(self) -> None:
         """Ends the sessions that wait to be idle and closes the store; a later call opens it again."""
         if self.idle is not None:
-            idle, self.idle = self.idle, self._idle_sessions(self._world)
+            idle, self.idle = self.idle, self._idle_sessions()
             idle.close()
         with self._opening:
             bank, self._bank, self._graphs = self._bank, None, {}
@@ -895,15 +226,13 @@ class Memory(Talking):
             if threads is not None:
                 threads.close()
 
-    aclose = off_loop(close)
-
     @property
-    def bank(self) -> Bank:
+    def bank(self) -> "Bank":
         """The store, opened if it is not."""
         return self._open()
 
     @property
-    def threads(self) -> "Threads | None":
+    def threads(self) -> Threads | None:
         """The threads of runs, opened if they are not; None where no checkpoints are kept."""
         self._open()
         return self._threads
@@ -938,10 +267,14 @@ class Memory(Talking):
                 }
             return self._graphs
 
-    def _open(self) -> Bank:
+    def _open(self) -> "Bank":
         with self._opening:
             if self._bank is None:
-                self._open_threads()
+                from memcycle.stores.bank import Bank
+                from memcycle.stores.registry import shared_bank
+
+                if self._checkpoints is not None and self._threads is None:
+                    self._threads = Threads.open(self._checkpoints, self._world, self.settings)
                 self._bank = (
                     Bank.open(self.settings, embeddings=self._embeddings, world=self._world, read_only=True)
                     if self._read_only
@@ -950,11 +283,542 @@ class Memory(Talking):
                 self._await_silence(self._bank)
             return self._bank
 
-    def _open_threads(self) -> None:
-        if self._checkpoints is not None and self._threads is None:
-            from memcycle.runs import Threads
+    # Say and ask
 
-            self._threads = Threads.open(self._checkpoints, self._world, self.settings)
+    @runs
+    def add(
+        self,
+        messages: Any,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        session: str | None = None,
+        now: datetime | str | None = None,
+        thread_id: str | None = None,
+        bulk: bool = False,
+    ) -> Run[Added]:
+        """Remembers a chunk of a conversation. What is already stored is not stored again.
+
+        Args:
+            messages: One message or several: LangChain messages, OpenAI-style dicts, `(role, text)`
+                tuples, text; or `Turn`s as the file readers give them, which keep their places.
+            user: Whose memory. workspace: a second wall inside it.
+            session: By default that of the turns, else `main`.
+            now: Time of messages that carry none, by default the clock.
+            thread_id: Under checkpoints, the thread of this run, for `resume`; by default a new one.
+            bulk: Nobody waits: what is read is guarded as `theta.extraction` says.
+
+        Raises:
+            BadInput: a message that cannot be read (its number and field), or no user.
+        """
+        turns = [message for message in messages if isinstance(message, Turn)] if _is_list(messages) else []
+        if turns and len(turns) != len(messages):
+            raise BadInput("turns and messages cannot be added in one call")
+        if len({turn.session for turn in turns}) > 1:
+            raise BadInput(
+                "turns of several sessions cannot be added in one call: add one session after another"
+            )
+        named = session or (turns[0].session if turns else MAIN_SESSION)
+        value = (
+            {"turns": [turn.model_dump(mode="json") for turn in turns]} if turns else {"messages": messages}
+        )
+        context = self._context(user, workspace, named, now, bulk=bulk)
+        return Run("remember", value, context, Added.of, thread_id)
+
+    @runs
+    def ask(
+        self,
+        question: str,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        session: str | None = None,
+        now: datetime | str | None = None,
+        k: int | None = None,
+        token_budget: int | None = None,
+        evidence_only: bool = False,
+        thread_id: str | None = None,
+    ) -> Run[Answer]:
+        """Answers a question from memory, or says that memory does not hold the answer.
+
+        Args:
+            question: In words.
+            user: Whose memory. workspace: a second wall inside it.
+            session: The session going on, whose staged memories are searched too.
+            now: The time that words such as "last week" in the question count from, by default the clock.
+            k: Entries of evidence at most. token_budget: their tokens at most.
+            evidence_only: Find the evidence and stop there; `answer` is None.
+            thread_id: As in `add`.
+
+        Raises:
+            BadInput: blank question, or no user. Provider errors are raised as themselves.
+        """
+        if not isinstance(question, str) or not question.strip():
+            raise BadInput("the question is blank")
+        question = Redactor(self.settings.redact).text(question)
+        context = self._context(
+            user,
+            workspace,
+            session or MAIN_SESSION,
+            now,
+            k=k,
+            token_budget=token_budget,
+            evidence_only=evidence_only,
+        )
+        return Run(
+            "recall", {"question": question}, context, functools.partial(Answer.of, question), thread_id
+        )
+
+    def recall(self, question: str, **options: Any) -> Answer:
+        """The evidence for a question, without an answer. Options as those of `ask`."""
+        return self.ask(question, evidence_only=True, **options)
+
+    async def arecall(self, question: str, **options: Any) -> Answer:
+        """Awaitable `recall`."""
+        return await self.aask(question, evidence_only=True, **options)
+
+    # What is stored
+
+    def memories(
+        self,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        granularity: Granularity | None = None,
+        kind: Kind | None = None,
+        search: str | None = None,
+        statuses: Sequence[Status] = _CURRENT,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        """What is stored, in the order it was said.
+
+        Args:
+            user: Whose memory. workspace: a second wall inside it.
+            granularity: Only `raw`, `fact` or `episode`. kind: only this kind.
+            search: Only entries whose text holds these words, case aside.
+            statuses: By default what recall may find; add `superseded` or `forgotten` to see more.
+            limit: Entries at most.
+        """
+        found = self.bank.entries(
+            self.scope(user, workspace), granularity=granularity, kind=kind, statuses=tuple(statuses)
+        )
+        words = (search or "").casefold().split()
+        held = [entry for entry in found if all(word in entry.text.casefold() for word in words)]
+        # The bank lists session after session by name; people read by time.
+        return sorted(held, key=lambda entry: entry.observed_at or _NEVER)[:limit]
+
+    def get(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> Entry:
+        """One entry.
+
+        Raises:
+            UnknownEntry: no such entry in this user's memory.
+        """
+        found = self.bank.get(self.scope(user, workspace), [entry_id])
+        if not found:
+            raise UnknownEntry(f"no memory {entry_id!r} of this user and workspace")
+        return found[0]
+
+    def edit(
+        self,
+        entry_id: str,
+        text: str,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        why: str = "",
+    ) -> Entry:
+        """Corrects an entry: a successor with the new text takes its place; the old text stays in history."""
+        if not isinstance(text, str) or not text.strip():
+            raise BadInput("the new text is blank; to remove a memory, forget it")
+        return self.bank.edit(self.scope(user, workspace), entry_id, text.strip(), why=why)
+
+    def undo(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> Entry:
+        """Takes back the last change of an entry and gives the entry that holds again."""
+        return self.bank.undo(self.scope(user, workspace), entry_id)
+
+    def history(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> list[Event]:
+        """Every change of an entry, its predecessors and successors: when, by whom, before, after, why."""
+        return self.bank.history(self.scope(user, workspace), entry_id)
+
+    def holders(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> list[Entry]:
+        """What else holds the words of an entry, and would be forgotten with it."""
+        return self.bank.holders(self.scope(user, workspace), entry_id)
+
+    def probes_over(
+        self, entries: Sequence[Entry], *, user: str | None = None, workspace: str | None = None
+    ) -> list[Probe]:
+        """The probes that may hold words of these entries, and are forgotten with them."""
+        from memcycle.stores.ledger.probes import refs_of, turns_of
+
+        turns = {turn for entry in entries if entry.granularity == "raw" for turn in entry.turns}
+        ids = {entry.id for entry in entries}
+        return [
+            probe
+            for probe in self.bank.probes(self.scope(user, workspace))
+            if turns & turns_of(probe) or ids & refs_of(probe)
+        ]
+
+    def maintain(
+        self, *, user: str | None = None, workspace: str | None = None, dry_run: bool = False
+    ) -> "Maintenance":
+        """Keeps all of a user's memory in order: unites what is said twice, expires what is past its limit.
+
+        Ending a session does this for what is new; this compares everything committed with everything.
+        Nothing is erased: `undo` brings back what left, and what it brought back is left alone from then on.
+
+        Args:
+            user: Whose memory. workspace: a second wall inside it.
+            dry_run: Only say what would be done.
+        """
+        return self.bank.maintain(self.scope(user, workspace), dry_run=dry_run)
+
+    def forget(
+        self,
+        entry_id: str,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        only: bool = False,
+    ) -> list[str]:
+        """Erases an entry for good, with what else holds its words unless `only`. Gives the ids erased."""
+        return self.bank.forget(self.scope(user, workspace), entry_id, only=only)
+
+    def forget_user(self, user: str, *, workspace: str | None = None) -> int:
+        """Erases all of a user's memory for good, in every workspace unless one is named. Gives how many.
+
+        The checkpoints of that user's runs go with it, where this memory keeps them.
+        """
+        self.scope(user, workspace)
+        if self.threads is not None:
+            for thread in self.threads.of(user, workspace):
+                self.threads.delete(thread.thread_id)
+        return self.bank.forget_user(user, workspace)
+
+    def export(self, *, user: str | None = None, workspace: str | None = None) -> list[dict[str, Any]]:
+        """Every entry of a user with all fields, as JSON-able dicts that `import_` reads."""
+        return list(self.bank.export(self.scope(user, workspace)))
+
+    def import_(
+        self, rows: Iterable[Mapping[str, Any]], *, user: str | None = None, workspace: str | None = None
+    ) -> int:
+        """Stores exported entries as this user's; those already stored stay as they are. Gives how many.
+
+        Raises:
+            BadInput: a record that is no entry (its number and field); then nothing is stored.
+        """
+        return self.bank.import_(self.scope(user, workspace), [dict(row) for row in rows])
+
+    # Sessions
+
+    @runs
+    def end_session(
+        self,
+        session: str | None = None,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        verify: bool | None = None,
+        thread_id: str | None = None,
+    ) -> Run[Ended]:
+        """Ends a session: its last turns become an episode, all of it is examined, repaired and committed.
+
+        A session that was broken off while it ended is ended by calling this again. A role that fails never
+        holds it up: it is then committed unverified, with the reason.
+
+        Args:
+            session: By default `main`.
+            user: Whose memory. workspace: a second wall inside it.
+            verify: None examines what is new of it, and does nothing where nothing is. False commits at once,
+                unverified. True examines it again although it is committed.
+            thread_id: As in `add`.
+
+        Raises:
+            BadInput: no user, or a name that cannot be one. Provider errors are raised as themselves.
+        """
+        return self._end_run(session or MAIN_SESSION, user, workspace, thread_id, verify=verify)
+
+    @runs
+    def verify_session(
+        self,
+        session: str,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        thread_id: str | None = None,
+    ) -> Run[Ended]:
+        """Examines a session again, committed or not, as `end_session` with `verify=True`.
+
+        Raises:
+            BadInput: no such session.
+        """
+        self._known(session, user, workspace)
+        return self._end_run(session, user, workspace, thread_id, verify=True)
+
+    def sessions(self, *, user: str | None = None, workspace: str | None = None) -> list[SessionSummary]:
+        """Every session of a user, as they began: how far it is, and what its examination found."""
+        return [SessionSummary.of(info) for info in self.bank.sessions(self.scope(user, workspace))]
+
+    def session(
+        self, session: str, *, user: str | None = None, workspace: str | None = None
+    ) -> SessionDetail:
+        """One session, with each question it was examined with, the answers, and what was repaired.
+
+        Raises:
+            BadInput: no such session.
+        """
+        info = self._known(session, user, workspace)
+        scope = self._in_session(session, user, workspace)
+        return SessionDetail.of(info, examined=self.bank.probes(scope))
+
+    # Runs
+
+    @runs
+    def resume(
+        self,
+        thread_id: str,
+        decisions: Decisions | None = None,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+    ) -> Run[Added | Answer | Ended]:
+        """Goes on with a run that broke off, or that waits for a person, where it stopped.
+
+        What its finished nodes did is not done again: no model is asked twice for it, nothing is written
+        twice. A node in the middle of which the process died begins anew.
+
+        Args:
+            thread_id: As the run's result, or its error, names it.
+            decisions: The answer to what waits for approval, as `pending.how` says; without one, a run that
+                waits is only shown again.
+            user: Whose run. workspace: a second wall inside that user.
+
+        Returns:
+            What the method that began the run gives back.
+
+        Raises:
+            BadInput: no such thread, another user's, a finished one, one begun with other `approval` or
+                `switches`, an answer that nothing waits for or that cannot be read; the run is as it was.
+        """
+        return self._runs.resumption(thread_id, decisions, self.scope(user, workspace))
+
+    def thread(
+        self, thread_id: str, *, user: str | None = None, workspace: str | None = None
+    ) -> ThreadSummary:
+        """How far the run of a thread is, and what it waits for.
+
+        Raises:
+            BadInput: no such thread, or another user's.
+        """
+        return self._runs.summary(thread_id, self.scope(user, workspace))
+
+    def unfinished(self, *, user: str | None = None, workspace: str | None = None) -> list[ThreadSummary]:
+        """The runs that broke off or wait for a person, the last one first; reads all of a user's threads.
+
+        A run that is going on right now, here or in another process, is among them.
+        """
+        return self._runs.unfinished(self.scope(user, workspace))
+
+    def threads_under(
+        self, thread_id: str, *, user: str | None = None, workspace: str | None = None
+    ) -> list[ThreadSummary]:
+        """The runs of a conversation ingested under this id, finished or not; empty where there are none.
+
+        Raises:
+            BadInput: they are another user's.
+        """
+        return self._runs.under(thread_id, self.scope(user, workspace))
+
+    def delete_thread(self, thread_id: str, *, user: str | None = None, workspace: str | None = None) -> None:
+        """Erases the checkpoints of a run, with the words it was given: it cannot go on then.
+
+        Raises:
+            BadInput: no such thread, or another user's.
+        """
+        self._runs.delete(thread_id, self.scope(user, workspace))
+
+    # Awaitable forms
+
+    aadd = awaited(add)
+    aask = awaited(ask)
+    aend_session = awaited(end_session)
+    averify_session = awaited(verify_session)
+    aresume = awaited(resume)
+    amemories = off_loop(memories)
+    aget = off_loop(get)
+    aedit = off_loop(edit)
+    aundo = off_loop(undo)
+    ahistory = off_loop(history)
+    aholders = off_loop(holders)
+    aprobes_over = off_loop(probes_over)
+    amaintain = off_loop(maintain)
+    aforget = off_loop(forget)
+    aforget_user = off_loop(forget_user)
+    aexport = off_loop(export)
+    aimport_ = off_loop(import_)
+    asessions = off_loop(sessions)
+    asession = off_loop(session)
+    athread = off_loop(thread)
+    aunfinished = off_loop(unfinished)
+    athreads_under = off_loop(threads_under)
+    adelete_thread = off_loop(delete_thread)
+    aclose = off_loop(close)
+
+    # What a call is about
+
+    def scope(self, user: str | None = None, workspace: str | None = None) -> Scope:
+        """The scope of a call.
+
+        Raises:
+            BadInput: nobody is named, or with a name that cannot be one.
+        """
+        named = user if user is not None else self.user
+        if named is None:
+            raise BadInput("no user is named: pass user=... with the call, or to Memory.open")
+        try:
+            return Scope(user=named, workspace=self.workspace if workspace is None else workspace)
+        except ValidationError as error:
+            raise BadInput(first_complaint(error)) from error
+
+    def _known(self, session: str, user: str | None, workspace: str | None) -> "SessionInfo":
+        scope = self._in_session(session, user, workspace)
+        found = self.bank.sessions(scope)
+        if not found:
+            there = [info.session for info in self.bank.sessions(scope.base)]
+            listed = ", ".join(there[:_LISTED]) or "none"
+            more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
+            raise BadInput(
+                f"no session {session!r} of user {scope.user!r} in workspace {scope.workspace!r}; "
+                f"sessions there: {listed}{more}"
+            )
+        return found[0]
+
+    def _in_session(self, session: str, user: str | None, workspace: str | None) -> Scope:
+        try:
+            return self.scope(user, workspace).within(session)
+        except ValidationError as error:
+            raise BadInput(first_complaint(error)) from error
+
+    def _context(
+        self,
+        user: str | None,
+        workspace: str | None,
+        session: str,
+        now: datetime | str | None,
+        **more: Any,
+    ) -> Context:
+        """What a run of a graph is told."""
+        scope = self._in_session(session, user, workspace)
+        try:
+            time = None if now is None else read_time(now, self.settings.zone)
+            return Context(user=scope.user, workspace=scope.workspace, session=session, now=time, **more)
+        except ValidationError as error:
+            raise BadInput(first_complaint(error)) from error
+        except ValueError as error:
+            raise BadInput(f"now: {error}") from error
+
+    def _end_run(
+        self,
+        session: str,
+        user: str | None,
+        workspace: str | None,
+        thread_id: str | None,
+        *,
+        verify: bool | None,
+    ) -> Run[Ended]:
+        context = self._context(user, workspace, session, None)
+        read = functools.partial(Ended.of, session)
+        return Run("session", {"verify": verify}, context, read, thread_id)
+
+    @property
+    def _runs(self) -> Runs:
+        return Runs(self.graphs, self.bank, self.threads, self.idle)
+
+    # Sessions in which nobody speaks
+
+    def _idle_sessions(self) -> IdleSessions | None:
+        after = self.settings.idle_after
+        if after is None or self._read_only:
+            return None
+        return IdleSessions(self._end_idle, after, now=self._world.now, give_up=self._give_up)
+
+    def _await_silence(self, bank: "Bank") -> None:
+        """Sessions that another process left open, silent for long, are ended too, once nobody comes back."""
+        if self.idle is not None and self.settings.idle_after is not None:
+            silent_since = bank.world.now() - timedelta(seconds=self.settings.idle_after)
+            for scope in bank.open_sessions(silent_since):
+                self.idle.touch(scope)
+
+    def _end_idle(self, scope: Scope) -> None:
+        """Ends a session as `end_session` does, unless a person is asked about its end."""
+        session = scope.session or MAIN_SESSION
+        if self.threads is not None and self.settings.approval.is_asked:
+            for one in self.unfinished(user=scope.user, workspace=scope.workspace):
+                if (one.run, one.session) == ("end_session", session) and one.pending is not None:
+                    return
+        run = self._end_run(session, scope.user, scope.workspace, None, verify=None)
+        Runs(self.graphs, self.bank, self.threads).start(run).invoke()
+
+    def _give_up(self, scope: Scope, error: Exception) -> None:
+        """The last resort: nothing said waits for ever. The error's words are left out: they may quote it."""
+        self.bank.commit_session(scope, unverified=f"it could not be ended: {type(error).__name__}")
+
+
+def first_complaint(error: ValidationError) -> str:
+    """The first complaint of a validation, in one line."""
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    message = first["msg"].removeprefix("Value error, ")
+    return message if place and message.startswith(place) else f"{place}: {message}"
+
+
+def _is_list(messages: Any) -> bool:
+    return isinstance(messages, Sequence) and not isinstance(messages, str | bytes)
+
+
+def settings_of(settings: Settings | None, path: str | Path | None, *, may_stop: bool) -> Settings:
+    """The settings of these arguments.
+
+    Args:
+        settings: By default those of the environment. path: the home, in place of theirs.
+        may_stop: Whether a run could stop and go on, or none is ever made.
+
+    Raises:
+        BadInput: approval is asked for, where nothing could wait for it.
+    """
+    chosen = settings or Settings.from_env()
+    if chosen.approval.is_asked and not may_stop:
+        raise BadInput(
+            "settings.approval needs runs that can stop and go on: open the memory with checkpoints, such as "
+            "Memory.open(checkpoints='checkpoints.sqlite3'), or compile the graphs with a checkpointer"
+        )
+    return chosen if path is None else chosen.model_copy(update={"home": Path(path)})
+
+
+def roles_of(
+    model: "str | BaseChatModel",
+    overrides: "Mapping[str, str | BaseChatModel] | None",
+    prompts: "PromptSet | Mapping[str, str] | str | Path | None",
+    model_args: Mapping[str, Any],
+) -> "Roles | None":
+    """The roles of these arguments, None where they ask for the rules: those are loaded on first use.
+
+    Raises:
+        BadInput: model arguments without a model by name.
+        ModelUnavailable: unknown model name, or no key for it. PromptError: a prompt that cannot be used.
+    """
+    given = {key: value for key, value in model_args.items() if value is not None}
+    if model == "rules" and not overrides and prompts is None:
+        unused = sorted(set(given) - {"base_url", "api_key"})
+        if unused:
+            raise BadInput(f"unknown argument {', '.join(unused)}: model arguments need a model by name")
+        return None
+    from memcycle.agents.roles import Roles
+    from memcycle.prompts import PromptSet
+
+    overlay = (
+        prompts if prompts is None or isinstance(prompts, PromptSet) else PromptSet.shipped().overlay(prompts)
+    )
+    return Roles.from_model(model, overrides=overrides, prompts=overlay, **given)
 
 
 def _in_event_loop() -> bool:

@@ -1,7 +1,7 @@
 """What the public face gives back: small models whose `model_dump(mode="json")` is the JSON of the CLI."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import (
     AwareDatetime,
@@ -13,8 +13,10 @@ from pydantic import (
 )
 
 from memcycle.core.entry import Granularity
-from memcycle.core.probe import Probe, SessionReport, Usage
-from memcycle.stores.ledger.sessions import SessionInfo, SessionStatus
+from memcycle.core.probe import Probe, SessionReport, SessionStatus, Usage
+
+if TYPE_CHECKING:
+    from memcycle.stores.ledger.sessions import SessionInfo
 
 
 class Refused(BaseModel):
@@ -244,7 +246,7 @@ class SessionSummary(SessionReport, _Listed):
     """
 
     @classmethod
-    def of(cls, info: SessionInfo, **more: Any) -> Self:
+    def of(cls, info: "SessionInfo", **more: Any) -> Self:
         """From what the bank says of a session."""
         counts = info.report.model_dump()
         return cls(**info.model_dump(exclude={"report"}), **counts, **more)

@@ -1,20 +1,16 @@
-"""One body for a method and its awaitable form, and one way to run what it prepares.
+"""Runs of a memory's graphs: each on a thread of its own where checkpoints are kept, so that it can go on.
 
 LangGraph keeps neither a run's context nor its graph with its checkpoints, and no owner. Each checkpoint's
 metadata names them here, so that a run goes on with what it was begun with, and only for its own user.
 """
 
-import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command
 from pydantic import BaseModel, ConfigDict
 
 from memcycle.core.errors import BadInput
@@ -24,17 +20,21 @@ from memcycle.core.settings import Approval, Settings
 from memcycle.core.theta import Switches
 from memcycle.core.turn import Turn
 from memcycle.core.world import World
-from memcycle.graph.context import Context
-from memcycle.results import Outcome, PendingApproval
+from memcycle.graph.context import MAIN_SESSION, Context
+from memcycle.results import Added, Answer, Ended, Outcome, PendingApproval, ThreadSummary
 
+# What loads LangGraph is loaded when a run begins: who only lists memories does without that second.
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.types import StateSnapshot
 
     from memcycle.checkpoints import Checkpointer
+    from memcycle.idle import IdleSessions
+    from memcycle.stores.bank import Bank
 
     Checkpoints = str | PathLike[str] | Checkpointer[Any, Any] | BaseCheckpointSaver[Any]
     """Where runs are kept: a URL as `memcycle.checkpointer` reads it, or what that or LangGraph makes."""
-    from memcycle.stores.bank import Bank
 
 _GRAPH, _USER, _WORKSPACE, _CONTEXT, _SHAPE = (
     "memcycle_graph", "memcycle_user", "memcycle_workspace", "memcycle_context", "memcycle_shape",
@@ -67,7 +67,7 @@ class Thread:
     shape: Shape
 
     @property
-    def config(self) -> RunnableConfig:
+    def config(self) -> "RunnableConfig":
         """What a graph is run with, and its state is read with."""
         metadata = {
             _GRAPH: self.graph,
@@ -80,7 +80,11 @@ class Thread:
 
 
 class Threads:
-    """The threads in one place for checkpoints. Use it as a context manager."""
+    """The threads in one place for checkpoints.
+
+    Attributes:
+        saver: LangGraph's, for sync and async graphs. place: where it writes, in words that may be shown.
+    """
 
     def __init__(
         self,
@@ -130,13 +134,11 @@ class Threads:
             BadInput: an id that cannot be one, or that another run has.
         """
         kept = context if context.now is not None else context.model_copy(update={"now": self._world.now()})
-        if thread_id is None:
-            return Thread(self.new_id(), graph, kept, self._shape)
-        if self._metadata(thread_id) is not None:
+        if thread_id is not None and self._metadata(thread_id) is not None:
             raise BadInput(
                 f"thread {thread_id!r} has a run already: resume it, or give the new run another thread_id"
             )
-        return Thread(thread_id, graph, kept, self._shape)
+        return Thread(self.new_id() if thread_id is None else thread_id, graph, kept, self._shape)
 
     def find(self, thread_id: str, owner: Scope) -> Thread:
         """The thread of this id, if it is this user's and workspace's.
@@ -174,8 +176,8 @@ class Threads:
 
     def approval_of(self, thread_id: str) -> Approval | None:
         """What was to be approved in the run of this thread, or in those under it; None where it has none."""
-        found = self.saver.get_tuple({"configurable": {"thread_id": thread_id}})
-        thread = None if found is None else _read(thread_id, found.metadata)
+        metadata = self._metadata(thread_id)
+        thread = None if metadata is None else _read(thread_id, metadata)
         if thread is None:
             below = (one for one in self._distinct({}) if one.thread_id.startswith(f"{thread_id}."))
             thread = next(below, None)
@@ -232,45 +234,250 @@ def _read(thread_id: str, metadata: Mapping[str, Any]) -> Thread | None:
     return Thread(thread_id, metadata[_GRAPH], context, Shape.model_validate_json(metadata[_SHAPE]))
 
 
+Decisions = Literal["approve", "reject"] | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""A person's answer: one for all, or `{"n": 1, "decision": "approve" | "edit" | "reject", "text": "..."}` by
+item; what is not named is rejected."""
+
+R = TypeVar("R", bound=Outcome)
+
+
+@dataclass(frozen=True)
+class Run(Generic[R]):
+    """A run that is to be made: of which graph, with what, and how its output is read.
+
+    Attributes:
+        value: The graph's input; None for a run that goes on.
+        thread_id: Of a new run, where it is named. thread: of one that goes on.
+        decisions: Answer to what that one waits for.
+    """
+
+    graph: str
+    value: Mapping[str, Any] | None
+    context: Context
+    read: Callable[[Mapping[str, Any]], R]
+    thread_id: str | None = None
+    thread: Thread | None = None
+    decisions: Decisions | None = None
+
+
+class StartedRun(Generic[R]):
+    """A run that has its thread. It is made by `invoke` or awaited by `ainvoke`, which do the same."""
+
+    def __init__(
+        self, run: Run[R], graph: Any, value: Any, thread: Thread | None, idle: "IdleSessions | None"
+    ) -> None:
+        self._run, self._graph, self._value = run, graph, value
+        self._thread, self._idle = thread, idle
+        self._options: dict[str, Any] = {"context": run.context}
+        if thread is not None:
+            # What a node's models said must be kept before the next is asked.
+            self._options |= {"config": thread.config, "durability": "sync"}
+
+    def invoke(self) -> R:
+        """Makes the run and reads its output."""
+        with self._resumable():
+            return self._finish(self._graph.invoke(self._value, **self._options))
+
+    async def ainvoke(self) -> R:
+        """Awaitable `invoke`: model calls are awaited natively, the rest is done off the event loop."""
+        with self._resumable():
+            return self._finish(await self._graph.ainvoke(self._value, **self._options))
+
+    @contextmanager
+    def _resumable(self) -> Iterator[None]:
+        """A run that breaks off says how it goes on."""
+        try:
+            yield
+        except BaseException as error:
+            if self._thread is not None:
+                error.add_note(f"This run can go on where it broke off: resume({self._thread.thread_id!r})")
+            raise
+
+    def _finish(self, out: Mapping[str, Any]) -> R:
+        pending = _pending(out.get("__interrupt__"))
+        if self._run.decisions is not None and pending is not None and pending.problem:
+            raise BadInput(pending.problem)
+        self._note_silence(out)
+        result = self._run.read(out)
+        if self._thread is None:
+            return result
+        return result.model_copy(update={"thread_id": self._thread.thread_id, "pending": pending})
+
+    def _note_silence(self, out: Mapping[str, Any]) -> None:
+        """A chunk may take a model longer than a session may be silent; an ended session waits no more."""
+        if self._idle is None:
+            return
+        scope = _scope_of(self._run.context)
+        if self._run.graph == "remember":
+            self._idle.touch(scope)
+        # Open again: somebody spoke while it ended. One that a person is asked about is in hand.
+        elif self._run.graph == "session" and (out.get("result") or {}).get("status") != "open":
+            self._idle.forget(scope)
+
+
+class Runs:
+    """Begins runs, says how far they are, and goes on with them."""
+
+    def __init__(
+        self,
+        graphs: Mapping[str, Any],
+        bank: "Bank",
+        threads: Threads | None,
+        idle: "IdleSessions | None" = None,
+    ) -> None:
+        """Begins nothing yet.
+
+        Args:
+            graphs: Compiled, by name. bank: the store they were built with.
+            threads: None where no checkpoints are kept.
+            idle: Is told who speaks; None where it is not to know, as of an end that it began itself.
+        """
+        self._graphs, self._bank, self._threads, self._idle = graphs, bank, threads, idle
+
+    def start(self, run: Run[R]) -> StartedRun[R]:
+        """The run on its thread.
+
+        Raises:
+            BadInput: a thread id that cannot be one, that has a run, or that needs checkpoints.
+        """
+        graph, value, thread = self._graphs[run.graph], run.value, run.thread
+        if self._threads is None:
+            if run.thread_id is not None:
+                raise BadInput(
+                    "a thread_id needs checkpoints to go under: open the memory with checkpoints=..."
+                )
+            graph = detached(graph)
+        elif thread is None:
+            thread = self._threads.begin(run.thread_id, run.graph, run.context)
+        if thread is not None:
+            value = _redacted(self._bank.redactor, run)
+        if self._idle is not None and run.graph != "recall":
+            self._idle.touch(_scope_of(run.context))
+        return StartedRun(run, graph, value, thread, self._idle)
+
+    def resumption(
+        self, thread_id: str, decisions: Decisions | None, owner: Scope
+    ) -> Run[Added | Answer | Ended]:
+        """The run that goes on in this thread; one that waits shows again what for where nothing is decided.
+
+        Raises:
+            BadInput: no such thread, another user's, a finished one, one begun with other settings, or an
+                answer that nothing waits for.
+        """
+        threads = self._kept()
+        thread = threads.find(thread_id, owner)
+        threads.check_shape(thread)
+        state = self._state(thread)
+        if _is_finished(state):
+            raise BadInput(f"nothing to resume: the run of thread {thread_id!r} is finished")
+        if decisions is not None and not state.interrupts:
+            raise BadInput(
+                f"the run of thread {thread_id!r} waits for no approval: resume it without decisions"
+            )
+        context, question = thread.context, state.values.get("question", "")
+        reads: Mapping[str, Callable[[Mapping[str, Any]], Added | Answer | Ended]] = {
+            "remember": Added.of,
+            "recall": functools.partial(Answer.of, question),
+            "session": functools.partial(Ended.of, context.session or MAIN_SESSION),
+        }
+        return Run(thread.graph, None, context, reads[thread.graph], thread=thread, decisions=decisions)
+
+    def summary(self, thread_id: str, owner: Scope) -> ThreadSummary:
+        """How far the run of a thread is, and what it waits for."""
+        return self._summary(self._kept().find(thread_id, owner))
+
+    def unfinished(self, owner: Scope) -> list[ThreadSummary]:
+        """The runs that broke off or wait for a person, the last one first."""
+        found = [self._summary(one) for one in self._kept().of(owner.user, owner.workspace)]
+        return [one for one in found if not one.finished]
+
+    def under(self, thread_id: str, owner: Scope) -> list[ThreadSummary]:
+        """The runs whose thread ids begin with this one and a dot."""
+        return [self._summary(one) for one in self._kept().under(thread_id, owner)]
+
+    def delete(self, thread_id: str, owner: Scope) -> None:
+        """Removes the checkpoints of a run."""
+        threads = self._kept()
+        threads.delete(threads.find(thread_id, owner).thread_id)
+
+    def _kept(self) -> Threads:
+        if self._threads is None:
+            raise BadInput("this memory keeps no runs: open it with checkpoints=... to resume them")
+        return self._threads
+
+    def _state(self, thread: Thread) -> "StateSnapshot":
+        state: StateSnapshot = self._graphs[thread.graph].get_state(thread.config)
+        return state
+
+    def _summary(self, thread: Thread) -> ThreadSummary:
+        state = self._state(thread)
+        return ThreadSummary(
+            thread_id=thread.thread_id,
+            run=_METHODS[thread.graph],
+            session=thread.context.session,
+            begun=thread.context.now,
+            finished=_is_finished(state),
+            pending=_pending(state.interrupts),
+        )
+
+
+_METHODS: Mapping[str, Literal["add", "ask", "end_session"]] = {
+    "remember": "add",
+    "recall": "ask",
+    "session": "end_session",
+}
+
+
+def _is_finished(state: "StateSnapshot") -> bool:
+    return not state.next and not state.interrupts
+
+
+def _pending(interrupts: Sequence[Any] | None) -> PendingApproval | None:
+    return PendingApproval.model_validate(interrupts[0].value) if interrupts else None
+
+
+def _scope_of(context: Context) -> Scope:
+    return Scope(user=context.user, workspace=context.workspace, session=context.session)
+
+
+def detached(graph: Any) -> Any:
+    """The graph as a run of its own, also where it is called inside a node of another one.
+
+    It would be kept among that one's checkpoints, and after a resume go on with an earlier question.
+    """
+    # LangGraph hands `durability` down as well, and waits for a checkpoint that nobody writes.
+    return graph.copy({"checkpointer": False}).with_config({"configurable": {"__pregel_durability": "async"}})
+
+
 _WORDS = (
-    "content",
-    "text",
-    "caption",
-    "alt",
-    "name",
-    "speaker",
-    "tool_calls",
-    "additional_kwargs",
-    "metadata",
-)
+    "content", "text", "caption", "alt", "name", "speaker", "tool_calls", "additional_kwargs", "metadata",
+)  # fmt: skip
 """What of a message may hold words; ids, roles and times are left as they are."""
 
 
-def redacted_input(redactor: Redactor, value: Any) -> Any:
-    """The input of a graph, or the answer it goes on with, as it may be kept.
+def _redacted(redactor: Redactor, run: Run[Any]) -> Any:
+    """What a graph is given, as it may be kept among its checkpoints."""
+    if run.decisions is not None:
+        from langgraph.types import Command
 
-    Args:
-        redactor: That of the store.
-        value: A graph's input (`messages`, `turns`, `question`), a `Command`, or None.
-    """
-    if isinstance(value, Command):
-        return replace(value, resume=redactor.data(value.resume))
-    if not isinstance(value, Mapping):
-        return value
-    kept = dict(value)
+        answer = list(run.decisions) if isinstance(run.decisions, tuple) else run.decisions
+        return Command(resume=redactor.data(answer))
+    if run.value is None:
+        return None
+    kept = dict(run.value)
     if kept.get("messages") is not None:
-        kept["messages"] = _messages(redactor, kept["messages"])
+        kept["messages"] = _redacted_messages(redactor, kept["messages"])
     if kept.get("turns") is not None:
         kept["turns"] = [
             redactor.turn(Turn.model_validate(turn)).model_dump(mode="json") for turn in kept["turns"]
         ]
-    if isinstance(kept.get("question"), str):
-        kept["question"] = redactor.text(kept["question"])
     return kept
 
 
-def _messages(redactor: Redactor, messages: Any) -> Any:
+def _redacted_messages(redactor: Redactor, messages: Any) -> Any:
     """Messages in any of the shapes that are read; what is none of them is left for its reader to refuse."""
+    from langchain_core.messages import BaseMessage
+
     if isinstance(messages, str):
         return redactor.text(messages)
     if isinstance(messages, BaseMessage):
@@ -282,169 +489,5 @@ def _messages(redactor: Redactor, messages: Any) -> Any:
             key: redactor.data({key: one})[key] if key in _WORDS else one for key, one in messages.items()
         }
     if isinstance(messages, list | tuple):
-        return type(messages)(_messages(redactor, one) for one in messages)
+        return type(messages)(_redacted_messages(redactor, one) for one in messages)
     return messages
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-R = TypeVar("R", bound=Outcome)
-
-
-@dataclass(frozen=True)
-class Run(Generic[R]):
-    """One run of a graph: what it is given, and how its output is read. Awaited or not, it is the same.
-
-    Attributes:
-        value: Its input; None or a `Command` for one that goes on.
-        thread_id: Of a new run, where it is named. thread: of one that goes on.
-        is_over: Whether `value` is its output already, so that there is nothing to run.
-    """
-
-    graph: str
-    value: Any
-    context: Context
-    read: Callable[[Mapping[str, Any]], R]
-    thread_id: str | None = None
-    thread: "Thread | None" = None
-    is_over: bool = False
-
-
-class Runner(Protocol):
-    """What holds the compiled graphs, by name, and the threads of their runs."""
-
-    @property
-    def graphs(self) -> Mapping[str, Any]:
-        """Compiled graphs by name; opens the store if it is not open."""
-        ...
-
-    @property
-    def bank(self) -> "Bank":
-        """The store."""
-        ...
-
-    @property
-    def threads(self) -> "Threads | None":
-        """Threads of runs; None where no checkpoints are kept."""
-        ...
-
-
-M = TypeVar("M", bound=Runner)
-
-
-_DURABILITY = "__pregel_durability"
-
-
-def apart(graph: Any) -> Any:
-    """The graph as a run of its own, also where it is called inside a node of another one.
-
-    It would be kept among that one's checkpoints, and after a resume go on with an earlier question.
-    """
-    # LangGraph hands `durability` down as well, and waits for a checkpoint that nobody writes.
-    return graph.copy({"checkpointer": False}).with_config({"configurable": {_DURABILITY: "async"}})
-
-
-class _Started(Generic[R]):
-    """A run on its thread, if checkpoints are kept: what the graph is called with, how its output is read."""
-
-    def __init__(self, runner: Runner, run: Run[R]) -> None:
-        self.graph, self._run, threads = runner.graphs[run.graph], run, runner.threads
-        if threads is None:
-            self.graph = apart(self.graph)
-        if threads is None and run.thread_id is not None:
-            raise BadInput("a thread_id needs checkpoints to go under: open the memory with checkpoints=...")
-        self.thread = run.thread
-        if threads is not None and run.thread is None:
-            self.thread = threads.begin(run.thread_id, run.graph, run.context)
-        self.options: dict[str, Any] = {"context": run.context}
-        if self.thread is not None:
-            # What a node's models said must be kept before the next is asked.
-            self.options |= {"config": self.thread.config, "durability": "sync"}
-        self.value = run.value if self.thread is None else redacted_input(runner.bank.redactor, run.value)
-
-    @contextmanager
-    def told(self) -> Iterator[None]:
-        """A run that breaks off says how it goes on."""
-        try:
-            yield
-        except BaseException as error:
-            if self.thread is not None:
-                error.add_note(f"This run can go on where it broke off: resume({self.thread.thread_id!r})")
-            raise
-
-    def read(self, out: Mapping[str, Any]) -> R:
-        result = self._run.read(out)
-        if self.thread is None:
-            return result
-        return result.model_copy(update={"thread_id": self.thread.thread_id, "pending": _pending(out)})
-
-
-def _pending(out: Mapping[str, Any]) -> PendingApproval | None:
-    waiting = out.get("__interrupt__")
-    return PendingApproval.model_validate(waiting[0].value) if waiting else None
-
-
-def execute(runner: Runner, run: Run[R]) -> R:
-    """Runs it, under a thread where checkpoints are kept."""
-    started = _Started(runner, run)
-    if run.is_over:
-        return started.read(run.value)
-    with started.told():
-        return started.read(started.graph.invoke(started.value, **started.options))
-
-
-async def aexecute(runner: Runner, run: Run[R]) -> R:
-    """Awaitable `execute`: model calls are awaited natively, the rest is done off the event loop."""
-    started = await asyncio.to_thread(_Started, runner, run)
-    if run.is_over:
-        return started.read(run.value)
-    with started.told():
-        return started.read(await started.graph.ainvoke(started.value, **started.options))
-
-
-def runs(make: Callable[Concatenate[M, P], Run[R]]) -> Callable[Concatenate[M, P], R]:
-    """A method that runs what `make` prepares and gives back what it reads."""
-
-    def run(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return execute(self, make(self, *args, **kwargs))
-
-    functools.update_wrapper(run, make)
-    return run
-
-
-def awaited(
-    method: Callable[Concatenate[M, P], R], *, reads: bool = False
-) -> Callable[Concatenate[M, P], Awaitable[R]]:
-    """The awaitable form of a method made by `runs`: model calls are awaited natively.
-
-    Args:
-        method: Made by `runs`.
-        reads: Whether preparing it reads what is stored, and so is done off the event loop.
-    """
-    make: Callable[Concatenate[M, P], Run[R]] = method.__wrapped__  # type: ignore[attr-defined]
-
-    async def run(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        if reads:
-            return await aexecute(self, await asyncio.to_thread(make, self, *args, **kwargs))
-        return await aexecute(self, make(self, *args, **kwargs))
-
-    return _named(run, method)
-
-
-S = TypeVar("S")
-
-
-def off_loop(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Awaitable[T]]:
-    """The awaitable form of a method that only touches the store: the same code, in a thread."""
-
-    async def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(method, self, *args, **kwargs)
-
-    return _named(run, method)
-
-
-def _named(run: Callable[P, T], after: Callable[..., Any]) -> Callable[P, T]:
-    run.__name__ = f"a{after.__name__}"
-    run.__qualname__ = f"Memory.{run.__name__}"
-    run.__doc__ = f"Awaitable `{after.__name__}`."
-    return run

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from memcycle.core.entry import Entry
     from memcycle.core.settings import Settings
     from memcycle.core.theta import Theta
-    from memcycle.memory import Decisions, Memory
+    from memcycle.memory import Memory
     from memcycle.results import Answer, Ended, Outcome, PendingApproval, PendingItem, ThreadSummary
+    from memcycle.runs import Decisions
 
     R = TypeVar("R", Answer, Ended)
 

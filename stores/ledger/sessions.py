@@ -4,15 +4,14 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from memcycle.core.probe import SessionReport, add_usage
+from memcycle.core.probe import SessionReport, SessionStatus, add_usage
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import to_json, to_time
 
-SessionStatus = Literal["open", "verifying", "committed", "committed_unverified"]
 COMMITTED: tuple[SessionStatus, ...] = ("committed", "committed_unverified")
 
 

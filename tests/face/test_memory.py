@@ -1,7 +1,11 @@
 """The public face over the whole stack, without a model."""
 
 import asyncio
+import inspect
 import itertools
+import pydoc
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -277,21 +281,34 @@ async def test_the_awaitable_forms_do_the_same(tmp_path):
         assert await memory.aforget_user("ann") > 0
 
 
-def test_awaitable_forms_carry_their_names():
-    for name in (
-        "add",
-        "ask",
-        "end_session",
-        "memories",
-        "edit",
-        "undo",
-        "history",
-        "forget",
-        "export",
-        "import_",
-    ):
-        assert getattr(Memory, f"a{name}").__name__ == f"a{name}"
-        assert getattr(Memory, name).__doc__
+NOT_AWAITED = {"open", "scope", "bank", "threads", "roles", "graphs"}
+
+
+def test_every_method_has_an_awaitable_form_with_the_same_signature():
+    names = {name for name in vars(Memory) if not name.startswith("_")} - NOT_AWAITED
+    plain = {name for name in names if not inspect.iscoroutinefunction(getattr(Memory, name))}
+    assert {f"a{name}" for name in plain} == names - plain
+    for name in plain:
+        method, awaitable = getattr(Memory, name), getattr(Memory, f"a{name}")
+        assert (awaitable.__name__, awaitable.__qualname__) == (f"a{name}", f"Memory.a{name}")
+        assert inspect.signature(awaitable) == inspect.signature(method)
+        assert method.__doc__
+
+
+def test_help_tells_the_arguments_and_what_is_given_back():
+    for name in ("ask", "aask"):
+        told = pydoc.plain(pydoc.render_doc(getattr(Memory, name)))
+        assert "question: str, *, user: str | None = None, " in told
+        assert "evidence_only: bool = False, thread_id: str | None = None) -> memcycle.results.Answer" in told
+
+
+def test_only_naming_a_memory_loads_neither_langgraph_nor_the_store():
+    program = (
+        "import sys; from memcycle import Memory, Settings; "
+        "print(sorted({'langgraph', 'langsmith', 'langchain_core', 'numpy', 'chromadb'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 async def test_many_sessions_at_once(tmp_path):
