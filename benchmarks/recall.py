@@ -1,7 +1,7 @@
 """Share of gold turns among the first k raw turns of a search, without any model (design section 7).
 
     python -m benchmarks.recall --data locomo10.json --conversations conv-26 --k 10
-    python -m benchmarks.recall --data locomo10.json --embedder minilm --token-vectors
+    python -m benchmarks.recall --data locomo10.json --embedder minilm
 
 Every setup searches the same stored turns: the shipped linear ranker; the weighted sum of five signals that
 it replaced; single signals alone; reciprocal rank fusion of BM25 and dense. Questions of categories 1 to 4
@@ -35,7 +35,6 @@ from memcycle.stores.search.request import Query, SearchRequest
 
 SINGLE = ("bm25", "window", "dense", "dense_nameless", "context")
 LINEAR, WEIGHTED_SUM, RRF = "linear", "weighted sum", "rrf bm25 + dense"
-POOLED = "linear, no maxsim"
 FORMER = Weights.only(bm25=0.5, window=1, dense=0.25, dense_nameless=1, speaker=0.5)
 """The weights that were shipped before there was a linear ranker."""
 
@@ -103,10 +102,8 @@ def _setups(bank: Bank, scope: Scope, k: int) -> dict[str, Finder]:
 
         return find
 
-    pooled = Weights().model_copy(update={"maxsim": 0.0})
     return {
         LINEAR: finder(Theta()),
-        **({POOLED: finder(Theta(weights=pooled))} if bank.settings.token_vectors else {}),
         WEIGHTED_SUM: finder(Theta(weights=FORMER, fusion="weighted_sum")),
         **{name: finder(Theta(weights=Weights.only(**{name: 1}))) for name in SINGLE},
         RRF: finder(Theta(weights=Weights.only(bm25=1, dense=1), fusion="rrf")),
@@ -162,9 +159,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--conversations", nargs="+", metavar="ID", help="sample ids, all by default")
     parser.add_argument("--k", type=int, default=10, help="turns looked at (10)")
     parser.add_argument("--embedder", default="wordllama", help="as in the settings (wordllama)")
-    parser.add_argument(
-        "--token-vectors", action="store_true", help="with the signal maxsim, and without it beside"
-    )
     parser.add_argument("--json", action="store_true", help="summary and per-question records as JSON")
     arguments = parser.parse_args(argv)
     if arguments.k < 1:
@@ -173,7 +167,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _settings(arguments: argparse.Namespace, home: Path) -> Settings:
-    return Settings(home=home, embedder=arguments.embedder, token_vectors=arguments.token_vectors)
+    return Settings(home=home, embedder=arguments.embedder)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

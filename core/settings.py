@@ -1,5 +1,6 @@
 """Settings of one memory: where it lives and how it behaves."""
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator,
 from memcycle.core.entry import Granularity, Kind
 from memcycle.core.redaction import Redact
 from memcycle.core.theta import Switches, Theta
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_HOME = Path(".memcycle")
 YEAR = 366 * 86_400
@@ -92,8 +95,6 @@ class Settings(BaseModel):
         timezone: IANA name of the zone of naive times.
         embedder: `wordllama` (in the wheel, default), `minilm` (Chroma's ONNX model) or the id of a
             LangChain `Embeddings` handed to `Memory.open(embeddings=...)`.
-        token_vectors: Keep a small vector of each word in its context, some 2 KB a turn, for the signal
-            `maxsim`; for embedders that give them (`minilm`, or an `Embeddings` with `embed_words`).
         chroma_url: `http://host:port` of a `chroma run` server; None is the embedded index.
         shards: Collections the entries are spread over by a hash of the base scope.
         serving_batch: Upserts a batch while serving, which keep the interpreter for some 15 ms. bulk_batch:
@@ -112,7 +113,6 @@ class Settings(BaseModel):
     home: Path = DEFAULT_HOME
     timezone: str = "UTC"
     embedder: str = "wordllama"
-    token_vectors: bool = False
     chroma_url: str | None = None
     shards: int = Field(default=32, ge=1, le=1024)
     serving_batch: int = Field(default=25, ge=1, le=5000)
@@ -128,6 +128,14 @@ class Settings(BaseModel):
     redact: Redact | None = None
     theta: Theta = Field(default_factory=Theta)
     switches: Switches = Field(default_factory=Switches)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_gone(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping) or "token_vectors" not in value:
+            return value
+        _log.warning("the setting token_vectors is ignored: vectors of single words are kept no longer")
+        return {key: own for key, own in value.items() if key != "token_vectors"}
 
     @field_validator("timezone")
     @classmethod
@@ -152,9 +160,11 @@ class Settings(BaseModel):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ, **explicit: Any) -> Self:
-        """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_TOKEN_VECTORS` (true or false),
-        `_CHROMA_URL`, `_REDACT` (true or false); explicit values win."""
-        names = ("home", "timezone", "embedder", "token_vectors", "chroma_url", "redact")
+        """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_CHROMA_URL`, `_REDACT` (true or false).
+
+        Explicit values win.
+        """
+        names = ("home", "timezone", "embedder", "chroma_url", "redact")
         named = {key: env.get(f"MEMCYCLE_{key.upper()}") for key in names}
         values: dict[str, Any] = {key: value for key, value in named.items() if value}
         values.update({key: value for key, value in explicit.items() if value is not None})

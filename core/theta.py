@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from memcycle.core.errors import BadInput
 from memcycle.core.theta_space import (
+    GONE,
     OVERRIDES,
     Category,
     Clamped,
@@ -174,11 +175,18 @@ class Weights(BaseModel):
     idf_mass: float = _weight(1.5, "how much it says at all")
     session: float = _weight(4.0, "the three best of its session")
     answer: float = _weight(1.5, "follows somebody else's question that matches")
-    maxsim: float = _weight(3.0, "each word asked, by the nearest word there; needs token_vectors")
     neighbours: float = _weight(0.0, "the turns beside it match")
     importance: float = _weight(0.0, "how important it was found")
     recency: float = _weight(0.0, "how lately it was said")
     reinforcement: float = _weight(0.0, "how often questions named what it names")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_gone(cls, value: Any) -> Any:
+        gone = GONE.removeprefix("weights.")
+        return (
+            {key: own for key, own in value.items() if key != gone} if isinstance(value, Mapping) else value
+        )
 
     @classmethod
     def only(cls, **weights: float) -> Self:

@@ -98,11 +98,17 @@ def value_at(model: BaseModel, path: str) -> Any:
     return value
 
 
+GONE = "weights.maxsim"
+"""A weight that files of former versions have, of a signal there is no longer: it is left out."""
+
+
 def flattened(changes: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Values by path; inner mappings are walked, keys may be paths themselves."""
     flat: dict[str, Any] = {}
     for key, value in changes.items():
         path = f"{prefix}{key}"
+        if path.endswith(GONE):
+            continue
         if isinstance(value, Mapping):
             flat |= flattened(value, f"{path}.")
         else:

@@ -739,9 +739,7 @@ class Bank(Maintaining):
         vectors = self._for_writing().vectors
         found = vectors.of_all_that_can([turn.text for turn in fresh])
         with self._write(scope) as writer:
-            staged = staging.stage(writer, scope, given, found, vectors.id)
-        self._writable().read_words()
-        return staged
+            return staging.stage(writer, scope, given, found, vectors.id)
 
     def mark_turns(self, scope: Scope, ids: Iterable[str], state: str) -> None:
         """Sets the state of turns."""

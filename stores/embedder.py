@@ -3,12 +3,11 @@
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +17,8 @@ from memcycle.core.errors import EmbeddingFailed
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
 from memcycle.stores.embedding_models import EmbeddingModel, Encode, find_model
-from memcycle.stores.words import Shrinking, Words
 
 Matrix = npt.NDArray[np.float32]
-A = TypeVar("A")
 
 CACHED_NUMBERS, CACHED_TEXTS = 5_000_000, 4_096
 """Numbers kept in cached vectors, which are 20 MB, and of how many texts at most."""
@@ -96,24 +93,6 @@ class Embedder:
                 result[index] = found[text]
         return result
 
-    @cached_property
-    def words(self) -> Shrinking | None:
-        """What gives words vectors in their context; None where the model cannot."""
-        load = self._model.words
-        if load is None:
-            return None
-
-        def encode(texts: Sequence[str]) -> list[Words]:
-            found: dict[int, Words] = {}
-            for batch in _batches([len(text) for text in texts], self._model.batch):
-                sent = [_sendable(texts[place]) for place in batch]
-                found.update(
-                    zip(batch, self._checked_words(self._call(load(), sent, batch), batch), strict=True)
-                )
-            return [found[place] for place in range(len(texts))]
-
-        return Shrinking(encode, self.id)
-
     def _cached(self, texts: Sequence[str]) -> dict[str, Matrix]:
         with self._cache_lock:
             found = {text: self._cache[_read(text)] for text in texts if _read(text) in self._cache}
@@ -123,7 +102,7 @@ class Embedder:
 
     def _fetch(self, texts: list[str], indices: Sequence[int]) -> list[Matrix]:
         """One call to the model, checked and cached; `indices` are the texts' places in the caller's list."""
-        raw = self._call(self._loaded(), [_sendable(text) for text in texts], indices)
+        raw = self._call([_sendable(text) for text in texts], indices)
         vectors = self._checked(raw, indices)
         with self._cache_lock:
             for text, vector in zip(texts, vectors, strict=True):
@@ -133,8 +112,9 @@ class Embedder:
                 self._cache.popitem(last=False)
         return vectors
 
-    def _call(self, encode: Callable[[list[str]], A], texts: list[str], indices: Sequence[int]) -> A:
+    def _call(self, texts: list[str], indices: Sequence[int]) -> Any:
         """The model's answer; 429 is waited for, any other error of a provider is raised as itself."""
+        encode = self._loaded()
         for attempt in range(RETRIES + 1):
             try:
                 return encode(texts)
@@ -162,18 +142,6 @@ class Embedder:
                 f"embedder {self.id} gave {len(rows)} vectors for {len(indices)} texts, at {_named(indices)}"
             )
         return [self._unit(row, index) for row, index in zip(rows, indices, strict=True)]
-
-    def _checked_words(self, found: list[Words], indices: Sequence[int]) -> list[Words]:
-        if len(found) != len(indices):
-            raise EmbeddingFailed(
-                f"embedder {self.id} read {len(found)} of {len(indices)} texts, at {_named(indices)}"
-            )
-        for one, index in zip(found, indices, strict=True):
-            if not np.isfinite(one.vectors).all():
-                raise EmbeddingFailed(
-                    f"embedder {self.id} gave a word of text {index} a vector with NaN or infinity"
-                )
-        return found
 
     def _unit(self, row: Any, index: int) -> Matrix:
         vector = np.asarray(row, dtype=np.float64)

@@ -4,17 +4,15 @@ A model is a function from texts to one vector each; `memcycle.stores.embedder` 
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import tarfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 
 from memcycle.core.errors import ModelUnavailable, StoreError
-from memcycle.stores.minilm import BATCH, MiniLM
-from memcycle.stores.words import EncodeWords, Words, stacked
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -33,14 +31,12 @@ class EmbeddingModel(NamedTuple):
         load: Loads it and gives its encode function. Raises ModelUnavailable.
         dim: Length of its vectors; None: found by embedding a probe word.
         batch: Texts a call at most.
-        words: Loads what gives the words of texts vectors in their context; None where the model cannot.
     """
 
     id: str
     load: Callable[[], Encode]
     dim: int | None
     batch: int
-    words: Callable[[], EncodeWords] | None = None
 
 
 PATIENCE = 60.0
@@ -67,7 +63,7 @@ def find_model(name: str, embeddings: Embeddings | None) -> EmbeddingModel:
     kind, _, model = name.partition(":")
     if kind == "openai" and model:
         return EmbeddingModel(langchain_id("OpenAIEmbeddings", model), lambda: _load_openai(model), None, 256)
-    named = {"wordllama": WORDLLAMA, "minilm": _minilm()}
+    named = {"wordllama": WORDLLAMA, "minilm": MINILM}
     if name not in named:
         valid = "; ".join(f"{key} ({what})" for key, what in EMBEDDERS.items())
         raise StoreError(
@@ -83,33 +79,29 @@ def langchain_id(kind: str, model: str) -> str:
 
 
 def langchain_model(embeddings: Embeddings) -> EmbeddingModel:
-    """A LangChain `Embeddings` object as a model, named by its model or else its class.
-
-    One with a method `embed_words(texts)`, which gives for each text its words and a vector for each in its
-    context, gives words vectors.
-    """
+    """A LangChain `Embeddings` object as a model, named by its model or else its class."""
     named = (getattr(embeddings, field, None) for field in ("model", "model_name", "model_id", "deployment"))
     model = next((value for value in named if isinstance(value, str) and value), "")
-    embed_words = getattr(embeddings, "embed_words", None)
     return EmbeddingModel(
-        langchain_id(type(embeddings).__name__, model),
-        lambda: embeddings.embed_documents,
-        None,
-        256,
-        (lambda: _words_of(embed_words)) if callable(embed_words) else None,
+        langchain_id(type(embeddings).__name__, model), lambda: embeddings.embed_documents, None, 256
     )
 
 
-def _words_of(embed_words: Callable[[list[str]], Any]) -> EncodeWords:
-    def encode(texts: Sequence[str]) -> list[Words]:
-        return [stacked(list(words), vectors) for words, vectors in embed_words(list(texts))]
+def _load_minilm() -> Encode:
+    import httpx
+    from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
 
-    return encode
-
-
-def _minilm() -> EmbeddingModel:
-    load = cache(MiniLM.loaded)
-    return EmbeddingModel("chroma-minilm", lambda: load().encode, 384, BATCH, lambda: load().words)
+    try:
+        model = ONNXMiniLM_L6_V2()
+        model(["probe"])
+    except (httpx.HTTPError, OSError, ValueError, tarfile.TarError) as error:
+        raise ModelUnavailable(
+            f"cannot get Chroma's MiniLM model ({type(error).__name__}: {error}); it is downloaded once"
+            f" to {ONNXMiniLM_L6_V2.DOWNLOAD_PATH}: connect and repeat, or use the embedder wordllama"
+        ) from error
+    # Chroma pads each text to 256 pieces, which costs some ten times what a turn needs; one needs no padding.
+    model.tokenizer.no_padding()
+    return lambda texts: [model([text])[0] for text in texts]
 
 
 def _load_openai(model: str) -> Encode:
@@ -166,3 +158,4 @@ def _remember_no_words(tokenizer: "Tokenizer") -> None:
 
 
 WORDLLAMA = EmbeddingModel("wordllama-l2-supercat-256", _load_wordllama, 256, 64)
+MINILM = EmbeddingModel("chroma-minilm", _load_minilm, 384, 32)

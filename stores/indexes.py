@@ -12,7 +12,6 @@ from memcycle.core.world import World
 from memcycle.stores.chroma.mirror import Mirror
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.vectors import Vectors
-from memcycle.stores.words import WordIndex
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -23,16 +22,10 @@ _log = logging.getLogger(__name__)
 
 
 class Views:
-    """The embedder with its record, the index that mirrors the ledger, and the search over both.
+    """The embedder with its record, the index that mirrors the ledger, and the search over both."""
 
-    Attributes:
-        words: The vectors of words, where the settings want them.
-    """
-
-    def __init__(
-        self, vectors: Vectors, mirror: Mirror, search: "Search", words: WordIndex | None = None
-    ) -> None:
-        self.vectors, self.mirror, self.search, self.words = vectors, mirror, search, words
+    def __init__(self, vectors: Vectors, mirror: Mirror, search: "Search") -> None:
+        self.vectors, self.mirror, self.search = vectors, mirror, search
         self._starting, self._started = threading.Lock(), False
         self._held = 0
 
@@ -50,7 +43,7 @@ class Views:
 
         Raises:
             EmbedderMismatch: the ledger's vectors come from another embedder, and it is no `repair`.
-            StoreError: unknown embedder, or one without vectors of words where the settings want them.
+            StoreError: unknown embedder.
         """
         # These load libraries that commands which only read do without.
         from memcycle.stores.embedder import open_embedder
@@ -58,17 +51,7 @@ class Views:
 
         vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)
         mirror = Mirror(settings, ledger, vectors)
-        words = None
-        if settings.token_vectors:
-            model = vectors.embedder.words
-            if model is None:
-                raise StoreError(
-                    f"token_vectors is set, but the embedder {vectors.id} gives no vectors of single words in"
-                    " their context: choose the embedder minilm, or hand over an Embeddings object that has"
-                    " embed_words(texts), or leave token_vectors off"
-                )
-            words = WordIndex(ledger, model)
-        return cls(vectors, mirror, Search(ledger, mirror, vectors.embedder, words), words)
+        return cls(vectors, mirror, Search(ledger, mirror, vectors.embedder))
 
     def for_writing(self) -> Self:
         """Makes sure, once, that this process may write, and finishes a wipe that a crash cut short.
@@ -87,16 +70,6 @@ class Views:
         """Brings the indexes up to date that can be reached; those held back wait."""
         if not self._held:
             self._if_possible(lambda: self.mirror.drain(batch))
-            self.read_words()
-
-    def read_words(self) -> None:
-        """Reads the words of what is new, if the settings want that; what fails is read at a later write."""
-        if self.words is None or self._held:
-            return
-        try:
-            self.words.catch_up()
-        except Exception as error:  # noqa: BLE001 - what is written stands, whatever an embedder raises
-            _log.warning("words of new entries are not read: %s", type(error).__name__)
 
     @contextmanager
     def held_back(self, batch: int) -> Iterator[None]:

@@ -46,7 +46,6 @@ class Asked:
         people: Who is asked about, casefolded: the query's speaker and those its text names.
         periods: The times it names, with some slack: first and last second of each.
         slot: What it asks for.
-        text: It without those names.
         named, nameless: Unit vectors of the whole text, and of it without those names.
     """
 
@@ -55,7 +54,6 @@ class Asked:
     people: frozenset[str]
     periods: tuple[tuple[float, float], ...]
     slot: Slot
-    text: str
     named: Vectors
     nameless: Vectors
 
@@ -76,13 +74,10 @@ def prepare(
     named = [[name for name in known if _names(query.text, name)] for query in queries]
     nameless = [_nameless(query.text, names) for query, names in zip(queries, named, strict=True)]
     vectors = embedder.embed([query.text for query in queries] + nameless)
-    return [
-        _asked(query, named[at], nameless[at], last, vectors[at :: len(queries)])
-        for at, query in enumerate(queries)
-    ]
+    return [_asked(query, named[at], last, vectors[at :: len(queries)]) for at, query in enumerate(queries)]
 
 
-def _asked(query: Query, names: Sequence[str], text: str, last: float, vectors: Vectors) -> Asked:
+def _asked(query: Query, names: Sequence[str], last: float, vectors: Vectors) -> Asked:
     words = content_stems(query.text) or stems(query.text)
     return Asked(
         stems=words,
@@ -90,7 +85,6 @@ def _asked(query: Query, names: Sequence[str], text: str, last: float, vectors: 
         people=frozenset(name.casefold() for name in [*names, query.speaker] if name),
         periods=_periods(query.text, last),
         slot=asked_slot(query.text),
-        text=text,
         named=vectors[0],
         nameless=vectors[1],
     )

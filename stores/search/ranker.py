@@ -13,74 +13,23 @@ word of the query once would get); each other hit as much less as it falls behin
 evidence of the best. Where evidence alone decides, a cosine is its own score. The mean goes over what can say
 something about the query: dense views where it has a vector, lexical ones by the share of its idf mass whose
 words any entry holds. So the best of a bad lot scores low, and where no word is known the cosine decides.
-
-Late interaction after ColBERT (Khattab and Zaharia, SIGIR 2020), with each word of the query weighted by its
-idf, without function words and without the names of who is asked about. It is a second look: only what the
-other signals rank first is compared, so that it costs the same in a scope of any size.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from memcycle.core.language.tokens import content_stems
 from memcycle.core.theta import Fusion, Weights
-from memcycle.stores.search import lexical
-from memcycle.stores.search.bm25 import Flags, Floats, Ints, idf
+from memcycle.stores.search.bm25 import Floats, Ints
 from memcycle.stores.search.request import Why
 from memcycle.stores.search.signals import SIGNALS, Seen
-from memcycle.stores.search.snapshot import Copy
-from memcycle.stores.words import Small, Words
 
-NAME = "maxsim"
-LOOKED_AT = 100
-"""Entries compared: the first ones by the other signals."""
-
-
-def weights(copy: Copy, visible: Flags, words: Sequence[str]) -> Floats:
-    """How telling each word of a query is among what the request may see, (words,); 0 for function words."""
-    stems = [content_stems(word) for word in words]
-    terms = np.unique(lexical.numbers([stem for own in stems for stem in own]))
-    postings = copy.index.postings(terms).of(visible)
-    telling = idf(np.bincount(postings.term, minlength=len(terms)), int(visible.sum()))
-    return np.array([_most(telling, terms, own) for own in stems])
-
-
-def _most(telling: Floats, terms: Ints, stems: Sequence[str]) -> float:
-    return float(telling[np.searchsorted(terms, lexical.numbers(stems))].max(initial=0.0))
-
-
-def nearness(query: Words, weight: Floats, read: Mapping[int, Small], rows: Sequence[int]) -> Floats:
-    """How near each entry is, (rows,): 1 for the nearest of them, 0 for the farthest.
-
-    What was not read says nothing, and so counts as the mean of the others.
-
-    Args:
-        weight: Of each word of the query, (words,). Where all are 0, nothing is near.
-        read: Words by row.
-    """
-    if not weight.any():
-        return np.zeros(len(rows))
-    near = np.array([_nearest(query, weight, read[row]) if row in read else np.nan for row in rows])
-    if np.isnan(near).all():
-        return np.zeros(len(rows))
-    lowest, spread = np.nanmin(near), np.nanmax(near) - np.nanmin(near)
-    relative = (near - lowest) / spread if spread > 0 else np.where(np.isnan(near), np.nan, 0.0)
-    return np.asarray(np.nan_to_num(relative, nan=float(np.nanmean(relative))))
-
-
-def _nearest(query: Words, weight: Floats, entry: Small) -> float:
-    # Not as a matrix product: that may round an entry differently beside others.
-    cosines = (query.vectors[:, None, :] * entry.vectors[None, :, :]).sum(axis=2)
-    return float((weight * np.clip(cosines.max(axis=1), 0.0, 1.0)).sum() / weight.sum())
-
-
-NAMES = (*SIGNALS, NAME)
-"""Row order of every array of signals; the last is known only after a second look."""
-EVIDENCE = np.array([*(signal.evidence for signal in SIGNALS.values()), False])
+NAMES = tuple(SIGNALS)
+"""Row order of every array of signals."""
+EVIDENCE = np.array([signal.evidence for signal in SIGNALS.values()])
 LEXICAL = np.array([name in {"bm25", "window", "facts"} for name in NAMES])
-TOLD = tuple(at for at, name in enumerate(NAMES) if EVIDENCE[at] or name in {"speaker", "date", NAME})
+TOLD = tuple(at for at, name in enumerate(NAMES) if EVIDENCE[at] or name in {"speaker", "date"})
 """Signals that are named as reasons of a hit."""
 _RRF = 60
 _EVEN = 0.8
@@ -100,12 +49,6 @@ class Measured:
     values: Floats
     applies: Floats
 
-    def with_maxsim(self, candidates: Ints, nearness: Floats) -> "Measured":
-        """These and, for some candidates, what a second look found."""
-        values = self.values.copy()
-        values[-1, candidates] = nearness
-        return Measured(values, self.applies)
-
     def relative(self) -> Floats:
         """The values, those of evidence as shares of the best candidate's."""
         best = self.values.max(axis=1, initial=0.0)
@@ -124,8 +67,7 @@ def measure(seen: Seen, candidates: Ints) -> Measured:
         seen.known if LEXICAL[at] else float(vectors[name].any()) if name in vectors else 0.0
         for at, name in enumerate(NAMES)
     ]
-    known = [signal.says(seen)[candidates] for signal in SIGNALS.values()]
-    values = np.stack([*known, np.zeros(len(candidates))])
+    values = np.stack([signal.says(seen)[candidates] for signal in SIGNALS.values()])
     return Measured(values, np.array(applies))
 
 

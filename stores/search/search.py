@@ -22,7 +22,6 @@ from memcycle.stores.ledger import changes, entries
 from memcycle.stores.ledger import entries as plain_entries
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.search import lexical, ranker
-from memcycle.stores.search import ranker as maxsim
 from memcycle.stores.search import snapshot as reading
 from memcycle.stores.search.bm25 import VIEWS, Flags, Floats, Ints, Scores, Stats, weigh
 from memcycle.stores.search.query import Asked, TextEmbedder, prepare
@@ -30,7 +29,6 @@ from memcycle.stores.search.ranker import EVIDENCE, LEXICAL, NAMES, Measured
 from memcycle.stores.search.request import Filters, Hit, Ranked, SearchRequest, Why
 from memcycle.stores.search.signals import Seen
 from memcycle.stores.search.snapshot import Copies, Copy, Kept, Vectors
-from memcycle.stores.words import WordIndex
 from memcycle.stores.writer import lexical_rows
 
 
@@ -151,7 +149,7 @@ def aligned(copy: Copy, scores: Sequence[Scores]) -> Lexical:
 STRUCTURED = np.array([name in {"speaker", "date", "time_expression", "number", "capital"} for name in NAMES])
 _SIGNALS: dict[str, Flags] = {
     "lexical": LEXICAL,
-    "dense": (EVIDENCE & ~LEXICAL) | np.array([name == maxsim.NAME for name in NAMES]),
+    "dense": EVIDENCE & ~LEXICAL,
     "structured": STRUCTURED,
 }
 """The signals of each view; the others are of none, and only move what a view found."""
@@ -245,10 +243,8 @@ class Ranking(NamedTuple):
 class Search:
     """Ranks the entries of a scope for queries. Thread-safe as far as its parts are."""
 
-    def __init__(
-        self, ledger: Ledger, index: VectorIndex, embedder: TextEmbedder, words: WordIndex | None = None
-    ) -> None:
-        self._ledger, self._index, self._embedder, self._words = ledger, index, embedder, words
+    def __init__(self, ledger: Ledger, index: VectorIndex, embedder: TextEmbedder) -> None:
+        self._ledger, self._index, self._embedder = ledger, index, embedder
         self._copies = Copies(COPIES)
 
     def run(self, request: SearchRequest) -> list[list[Hit]]:
@@ -304,7 +300,7 @@ class Search:
         mass = copy.idf_mass(recallable(copy, request))
         half_life, reference = request.theta.half_life_days, request.theta.reference_date
         asked_at = now if reference is None else reference.timestamp()
-        first = [
+        return [
             Looked(
                 copy,
                 places,
@@ -313,27 +309,6 @@ class Search:
                 ),
             )
             for query, one in zip(asked, found, strict=True)
-        ]
-        if self._words is None or not request.theta.weights.maxsim:
-            return first
-        return self._again(self._words, request.theta, first, seen, [query.text for query in asked])
-
-    def _again(
-        self, index: WordIndex, theta: Theta, first: Sequence[Looked], seen: Flags, texts: Sequence[str]
-    ) -> list[Looked]:
-        """A second look at the first candidates of each query, word by word (see `maxsim`)."""
-        queries = index.asked(texts)
-        chosen = [np.array(_best(theta, one, maxsim.LOOKED_AT)[2], dtype=np.int64) for one in first]
-        rows = [one.copy.rows[one.places[places]] for one, places in zip(first, chosen, strict=True)]
-        with self._ledger.read() as conn:
-            read = index.of(conn, np.unique(np.concatenate(rows)).tolist())
-        near = [
-            maxsim.nearness(words, maxsim.weights(one.copy, seen, words.words), read, own.tolist())
-            for one, words, own in zip(first, queries, rows, strict=True)
-        ]
-        return [
-            one._replace(measured=one.measured.with_maxsim(places, own))
-            for one, places, own in zip(first, chosen, near, strict=True)
         ]
 
     def _scope(self, conn: sqlite3.Connection, request: SearchRequest) -> _Scope:

@@ -14,6 +14,11 @@ def test_a_silence_that_no_clock_can_wait_for_is_refused(seconds):
         Settings(idle_after=seconds)
 
 
+def test_a_setting_that_is_gone_is_ignored_and_said(caplog):
+    assert Settings.model_validate({"token_vectors": True, "shards": 2}) == Settings(shards=2)
+    assert "token_vectors is ignored" in caplog.text
+
+
 @pytest.mark.parametrize("seconds", [0.001, 60, YEAR, None])
 def test_a_silence_of_up_to_a_year_is_taken(seconds):
     assert Settings(idle_after=seconds).idle_after == seconds

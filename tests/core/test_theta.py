@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from pydantic import ValidationError
 
@@ -24,6 +26,14 @@ def test_only_leaves_out_all_others():
 def test_what_is_out_of_range_is_refused(theta):
     with pytest.raises(ValidationError):
         Theta.model_validate(theta)
+
+
+def test_a_weight_that_is_gone_is_left_out(tmp_path):
+    old = {"weights": {"bm25": 2, "maxsim": 3}, "overrides": {"temporal": {"weights.maxsim": 1, "k": 40}}}
+    wanted = Theta(weights=Weights(bm25=2), overrides={"temporal": {"k": 40}})
+    assert Theta.model_validate(old) == wanted
+    (tmp_path / "theta.json").write_text(json.dumps(old))
+    assert Theta.load(tmp_path / "theta.json") == wanted
 
 
 def test_theta_survives_json():

@@ -110,3 +110,16 @@ def test_a_ledger_of_an_older_version_is_brought_up_to_date(tmp_path, version):
         works_on(bank)
     assert query(home, "PRAGMA user_version") == [(schema.VERSION,)]
     assert query(home, "PRAGMA foreign_key_check") == []
+
+
+def test_vectors_of_words_that_were_kept_once_are_dropped(tmp_path):
+    home = tmp_path / "home"
+    unpack(6, home)
+    with closing(sqlite3.connect(home / LEDGER_FILE)) as conn:
+        conn.execute("INSERT INTO entry_words SELECT row, 'model', x'00' FROM entries")
+        conn.execute("INSERT INTO meta VALUES ('words of model', '7')")
+        conn.commit()
+    with opened(home) as bank:
+        assert content(bank) == expected(6)
+    assert query(home, "SELECT name FROM sqlite_schema WHERE name GLOB 'entry_words*'") == []
+    assert query(home, "SELECT * FROM meta WHERE key GLOB 'words*'") == []
