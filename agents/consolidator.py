@@ -1,9 +1,14 @@
-"""Consolidator: whether a proposed fact is new, known, or part of a stored one (MemMA 3.4)."""
+"""Consolidator: whether a proposed fact is new, known, or part of a stored one (MemMA 3.4).
+
+Where it fails the fact is inserted, unless it is stored word for word.
+"""
 
 from typing import Literal
 
 from pydantic import AwareDatetime, Field
+from typing_extensions import override
 
+from memcycle.agents.markup import escape, mark, memories_text, time_text, turn_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
 from memcycle.core.entry import Precision
 
@@ -23,6 +28,20 @@ class ConsolidatorInput(RoleInput):
     event_precision: Precision | None = None
     memories: list[MemoryView]
     now: AwareDatetime
+
+    @override
+    def placeholders(self) -> dict[str, str]:
+        about = {
+            "speaker": self.speaker,
+            "happened": time_text(self.event_time) if self.event_time else None,
+            "precision": self.event_precision,
+        }
+        return {
+            "proposal": mark("proposal", about, escape(self.text)),
+            "turn": turn_text(self.turn),
+            "memories": memories_text(self.memories),
+            "now": time_text(self.now),
+        }
 
 
 class ConsolidatorOutput(RoleOutput):

@@ -1,14 +1,17 @@
 """Diagnoser: from failed questions to changes of the retrieval configuration (EvolveMem 3.3).
 
 It sees failures of the training questions alone, with what the data say about them; nothing it says reaches
-a memory but through the configuration.
+a memory but through the configuration. Where it fails the round is explored without it.
 """
 
+import json
 from typing import Literal
 
 from pydantic import Field
+from typing_extensions import override
 
-from memcycle.agents.views import RoleInput, RoleOutput
+from memcycle.agents.markup import escape, records_text
+from memcycle.agents.views import RoleInput, RoleOutput, View
 
 Pattern = Literal[
     "nothing retrieved",
@@ -29,7 +32,7 @@ Value = bool | int | float | str | None
 Cut = Literal["entries", "tokens", "not found"]
 
 
-class DimensionView(RoleInput):
+class DimensionView(View):
     """A dimension of the configuration: its range, and what it is now."""
 
     path: str
@@ -41,7 +44,7 @@ class DimensionView(RoleInput):
     description: str = ""
 
 
-class MissedView(RoleInput):
+class MissedView(View):
     """A turn that was wanted and not shown.
 
     Attributes:
@@ -59,7 +62,7 @@ class MissedView(RoleInput):
     facts: int = 0
 
 
-class ShownView(RoleInput):
+class ShownView(View):
     """What was shown instead: entries and tokens by granularity, and the most there could have been."""
 
     entries: dict[str, int] = {}
@@ -68,7 +71,7 @@ class ShownView(RoleInput):
     token_budget: int = 0
 
 
-class FailureView(RoleInput):
+class FailureView(View):
     """A question that failed, under the number `n` it has in this call (1-based).
 
     Attributes:
@@ -88,7 +91,7 @@ class FailureView(RoleInput):
     gold: str | None = None
 
 
-class HeldView(RoleInput):
+class HeldView(View):
     """What a signal gets right: how much more of it shown wanted turns have than the best others.
 
     Attributes:
@@ -100,7 +103,7 @@ class HeldView(RoleInput):
     count: int
 
 
-class PatternView(RoleInput):
+class PatternView(View):
     """How many of the asked questions failed in one way, and their share."""
 
     name: Pattern
@@ -108,7 +111,7 @@ class PatternView(RoleInput):
     share: float
 
 
-class TriedView(RoleInput):
+class TriedView(View):
     """What an earlier round changed, and what became of it."""
 
     round: int
@@ -132,6 +135,19 @@ class DiagnoserInput(RoleInput):
     failures: list[FailureView] = []
     held: list[HeldView] = []
     tried: list[TriedView] = []
+
+    @override
+    def placeholders(self) -> dict[str, str]:
+        return {
+            "objective": escape(self.objective),
+            "score": json.dumps(self.score),
+            "token_budget": str(self.token_budget),
+            "dimensions": records_text(self.dimensions),
+            "patterns": records_text(self.patterns),
+            "failures": records_text(self.failures),
+            "held": records_text(self.held),
+            "tried": records_text(self.tried),
+        }
 
 
 class Change(RoleOutput):

@@ -1,9 +1,15 @@
-"""Grader: whether an answer says what the probe's answer says. It sees nothing else (MemMA 3.4)."""
+"""Grader: whether an answer says what the probe's answer says. It sees nothing else (MemMA 3.4).
 
-from memcycle.agents.views import RoleInput, RoleOutput
+Where it fails the probes are ungraded, not failed.
+"""
+
+from typing_extensions import override
+
+from memcycle.agents.markup import escape, lines_text, mark
+from memcycle.agents.views import RoleInput, RoleOutput, View
 
 
-class GradeItem(RoleInput):
+class GradeItem(View):
     """An answer to grade, under the number `n` it has in this call (1-based)."""
 
     n: int
@@ -11,11 +17,21 @@ class GradeItem(RoleInput):
     gold: str
     answer: str
 
+    def text_in_prompt(self) -> str:
+        """As it is shown."""
+        parts = (("question", self.question), ("gold", self.gold), ("answer", self.answer))
+        inner = "\n".join(mark(name, {}, escape(text)) for name, text in parts)
+        return mark("item", {"n": str(self.n)}, f"\n{inner}\n")
+
 
 class GraderInput(RoleInput):
     """Answers to grade, in one call; each is graded on its own."""
 
     items: list[GradeItem]
+
+    @override
+    def placeholders(self) -> dict[str, str]:
+        return {"items": lines_text(item.text_in_prompt() for item in self.items)}
 
 
 class Grade(RoleOutput):

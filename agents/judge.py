@@ -1,9 +1,12 @@
-"""Judge: verdicts on candidates and on new facts (AMA 3.3). Actions are computed from them, not asked."""
+"""Judge: verdicts on what was found (AMA 3.3). Actions are computed from them, not asked.
 
-from typing import Literal
+Where it fails the candidates are passed on, marked unjudged.
+"""
 
 from pydantic import AwareDatetime, Field
+from typing_extensions import override
 
+from memcycle.agents.markup import list_text, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, Purpose, RoleInput, RoleOutput, TurnView
 
 
@@ -16,6 +19,17 @@ class JudgeInput(RoleInput):
     candidates: list[MemoryView]
     window: list[TurnView] = []
     now: AwareDatetime
+
+    @override
+    def placeholders(self) -> dict[str, str]:
+        return {
+            "items": turns_text(self.items, "item"),
+            "memories": memories_text(self.candidates),
+            "queries": list_text(self.queries),
+            "window": turns_text(self.window),
+            "purpose": self.purpose,
+            "now": time_text(self.now),
+        }
 
 
 class Conflict(RoleOutput):
@@ -42,37 +56,3 @@ class JudgeOutput(RoleOutput):
     conflicts: list[Conflict] = []
     sufficient: bool
     missing: str = ""
-
-
-class NewFact(RoleInput):
-    """A fact about to be stored, beside the turn it cites and its nearest stored facts."""
-
-    n: int
-    text: str
-    speaker: str | None
-    turn: TurnView
-    event_time: AwareDatetime | None = None
-    near: list[MemoryView] = []
-
-
-class FactJudgeInput(RoleInput):
-    """New facts to check once more before they are stored."""
-
-    facts: list[NewFact]
-    now: AwareDatetime
-
-
-class FactVerdict(RoleOutput):
-    """Verdict on new fact `n`; `near` is the number of the stored fact it speaks of."""
-
-    n: int
-    supported: bool = Field(description="the cited turn states it, of that person")
-    relation: Literal["new", "duplicate", "conflict"] = "new"
-    near: int | None = None
-    why: str = ""
-
-
-class FactJudgeOutput(RoleOutput):
-    """One verdict a fact; a missing fact counts as supported and new."""
-
-    verdicts: list[FactVerdict]

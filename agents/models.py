@@ -1,9 +1,9 @@
-"""Chat models by name, and all roles on them."""
+"""Chat models by name, and what their errors mean."""
 
+import functools
 import os
 import weakref
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import openai
@@ -11,10 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr, ValidationError
 
-from memcycle.agents.roles import OUTPUTS, Roles
-from memcycle.agents.runner import ModelRole, model_label
-from memcycle.core.errors import BadInput, ModelUnavailable
-from memcycle.prompts import PromptSet
+from memcycle.core.errors import ModelUnavailable
 
 RULES = "rules"
 _OPENAI = "openai:"
@@ -76,41 +73,25 @@ def _on_any_loop(**options: Any) -> ChatOpenAI:
     return model
 
 
-def roles_on_models(
-    base: Roles,
-    model: "str | BaseChatModel",
-    overrides: "Mapping[str, str | BaseChatModel]",
-    prompts: PromptSet | None,
-    model_args: Mapping[str, Any],
-) -> Roles:
-    """The roles of `base`, each on its model; see `Roles.from_model`.
+def model_opener(args: Mapping[str, Any]) -> "Callable[[str | BaseChatModel], BaseChatModel]":
+    """What gives the chat model of a name, the same one for the same name; a model is its own.
 
-    Raises:
-        ModelUnavailable: as `open_model`.
-        BadInput: an override for a role that does not exist.
+    Args:
+        args: For named models, see `open_model`. Its function raises `ModelUnavailable` as that does.
     """
-    unknown = sorted(set(overrides) - set(base.names()))
-    if unknown:
-        raise BadInput(f"no role {', '.join(map(repr, unknown))}; roles are {', '.join(base.names())}")
-    opened: dict[str, BaseChatModel] = {}
 
-    def chat(spec: "str | BaseChatModel") -> BaseChatModel:
-        if isinstance(spec, BaseChatModel):
-            return spec
-        if not isinstance(spec, str):
-            raise ModelUnavailable(f"a model cannot be a {type(spec).__name__}; {_ACCEPTED}")
-        if spec not in opened:
-            opened[spec] = open_model(spec, **model_args)
-        return opened[spec]
+    @functools.cache
+    def named(name: str) -> BaseChatModel:
+        return open_model(name, **args)
 
-    texts = prompts or PromptSet.shipped()
-    specs = {role: overrides.get(role, model) for role in base.names()}
-    on_models: dict[str, Any] = {
-        role: ModelRole(role, OUTPUTS[role], chat(spec), texts)
-        for role, spec in specs.items()
-        if spec != RULES
-    }
-    return replace(base, **on_models, model_name=model if isinstance(model, str) else model_label(model))
+    def opened(model: str | BaseChatModel) -> BaseChatModel:
+        if isinstance(model, BaseChatModel):
+            return model
+        if not isinstance(model, str):
+            raise ModelUnavailable(f"a model cannot be a {type(model).__name__}; {_ACCEPTED}")
+        return named(model)
+
+    return opened
 
 
 def explain_model_error(error: BaseException) -> ModelUnavailable | None:

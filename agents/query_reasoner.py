@@ -1,7 +1,14 @@
-"""Query-Reasoner: one new query that closes the named gap (MemMA 3)."""
+"""Query-Reasoner: one new query that closes the named gap (MemMA 3).
+
+Where it fails the search ends, and the Answerer takes what was found.
+"""
+
+import json
 
 from pydantic import Field
+from typing_extensions import override
 
+from memcycle.agents.markup import NONE, escape, list_text, memories_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput
 
 
@@ -15,6 +22,18 @@ class QueryReasonerInput(RoleInput):
     avoid: list[str] = []
     speaker: str | None = None
     needs_time: bool = False
+
+    @override
+    def placeholders(self) -> dict[str, str]:
+        return {
+            "question": escape(self.question),
+            "gap": escape(self.gap),
+            "memories": memories_text(self.evidence),
+            "tried": list_text(self.tried),
+            "avoid": list_text(self.avoid),
+            "speaker": escape(self.speaker or NONE),
+            "time_need": json.dumps(self.needs_time),
+        }
 
 
 class QueryReasonerOutput(RoleOutput):

@@ -1,19 +1,33 @@
-"""Refresher: settles conflicts by updating or deleting what is stored (AMA 3.4)."""
+"""Refresher: settles conflicts by updating or deleting what is stored (AMA 3.4).
+
+Where it fails nothing stored is changed.
+"""
 
 from typing import Literal
 
 from pydantic import AwareDatetime, Field, field_validator
+from typing_extensions import override
 
-from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, reply_time
+from memcycle.agents.markup import lines_text, mark, memory_text, time_text, turn_text, turns_text
+from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, View, reply_time
 
 
-class ConflictView(RoleInput):
+class ConflictView(View):
     """One conflict: the stored memory, and the turn or other memory that contradicts it."""
 
     memory: MemoryView
     turn: TurnView | None = None
     other: MemoryView | None = None
     why: str = ""
+
+    def text_in_prompt(self) -> str:
+        """As it is shown."""
+        inner = [
+            memory_text(self.memory),
+            *([turn_text(self.turn, "against")] if self.turn else []),
+            *([memory_text(self.other, "other")] if self.other else []),
+        ]
+        return mark("conflict", {"why": self.why or None}, "\n" + "\n".join(inner) + "\n")
 
 
 class RefresherInput(RoleInput):
@@ -22,6 +36,14 @@ class RefresherInput(RoleInput):
     conflicts: list[ConflictView]
     turns: list[TurnView] = []
     now: AwareDatetime
+
+    @override
+    def placeholders(self) -> dict[str, str]:
+        return {
+            "conflicts": lines_text(conflict.text_in_prompt() for conflict in self.conflicts),
+            "turns": turns_text(self.turns),
+            "now": time_text(self.now),
+        }
 
 
 class Refresh(RoleOutput):

@@ -1,9 +1,14 @@
-"""Repairer: the fact a failed probe shows to be missing, from the session's own turns (MemMA 3.4)."""
+"""Repairer: the fact a failed probe shows to be missing, from the session's own turns (MemMA 3.4).
+
+Where it fails nothing is added for that probe.
+"""
 
 from typing import Literal
 
 from pydantic import AwareDatetime, Field, field_validator
+from typing_extensions import override
 
+from memcycle.agents.markup import escape, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, reply_time
 from memcycle.core.entry import Kind, Precision
 
@@ -25,6 +30,18 @@ class RepairerInput(RoleInput):
     source: int
     memories: list[MemoryView] = []
     now: AwareDatetime
+
+    @override
+    def placeholders(self) -> dict[str, str]:
+        return {
+            "question": escape(self.question),
+            "gold": escape(self.gold),
+            "answer": escape(self.answer),
+            "turns": turns_text(self.turns),
+            "source": str(self.source),
+            "memories": memories_text(self.memories),
+            "now": time_text(self.now),
+        }
 
 
 class RepairFact(RoleOutput):

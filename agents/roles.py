@@ -3,49 +3,33 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, get_args, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableLambda
-from pydantic import BaseModel
 
+from memcycle.agents.answerability import AnswerabilityInput, AnswerabilityOutput
 from memcycle.agents.answerer import AnswererInput, AnswererOutput
 from memcycle.agents.consolidator import ConsolidatorInput, ConsolidatorOutput
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput
 from memcycle.agents.diagnoser import DiagnoserInput, DiagnoserOutput
-from memcycle.agents.episodes import TriggerInput, TriggerOutput, WriterInput, WriterOutput
+from memcycle.agents.episode_trigger import EpisodeTriggerInput, EpisodeTriggerOutput
+from memcycle.agents.episode_writer import EpisodeWriterInput, EpisodeWriterOutput
+from memcycle.agents.fact_judge import FactJudgeInput, FactJudgeOutput
 from memcycle.agents.grader import GraderInput, GraderOutput
-from memcycle.agents.judge import FactJudgeInput, FactJudgeOutput, JudgeInput, JudgeOutput
-from memcycle.agents.meta_thinker import AnswerabilityInput, AnswerabilityOutput, GuideInput, GuideOutput
+from memcycle.agents.guide import GuideInput, GuideOutput
+from memcycle.agents.judge import JudgeInput, JudgeOutput
 from memcycle.agents.prober import ProberInput, ProberOutput
 from memcycle.agents.query_reasoner import QueryReasonerInput, QueryReasonerOutput
 from memcycle.agents.refresher import RefresherInput, RefresherOutput
 from memcycle.agents.repairer import RepairerInput, RepairerOutput
 from memcycle.agents.retriever import RetrieverInput, RetrieverOutput
+from memcycle.agents.runner import ModelRole, model_label
 from memcycle.agents.verifier import VerifierInput, VerifierOutput
-
-if TYPE_CHECKING:
-    from memcycle.prompts import PromptSet
-
-OUTPUTS: dict[str, type[BaseModel]] = {
-    "constructor": ConstructorOutput,
-    "episode_trigger": TriggerOutput,
-    "episode_writer": WriterOutput,
-    "retriever": RetrieverOutput,
-    "judge": JudgeOutput,
-    "fact_judge": FactJudgeOutput,
-    "refresher": RefresherOutput,
-    "guide": GuideOutput,
-    "answerability": AnswerabilityOutput,
-    "query_reasoner": QueryReasonerOutput,
-    "answerer": AnswererOutput,
-    "verifier": VerifierOutput,
-    "prober": ProberOutput,
-    "grader": GraderOutput,
-    "repairer": RepairerOutput,
-    "consolidator": ConsolidatorOutput,
-    "diagnoser": DiagnoserOutput,
-}
+from memcycle.agents.views import RoleOutput
+from memcycle.core.errors import BadInput
+from memcycle.prompts import PromptSet
 
 
 def run_rules(name: str, value: Any) -> Any:
@@ -57,10 +41,7 @@ def run_rules(name: str, value: Any) -> Any:
 
 
 def _rules(name: str) -> Any:
-    def run(value: Any) -> Any:
-        return run_rules(name, value)
-
-    return field(default_factory=lambda: RunnableLambda(run, name=f"{name}_rules"))
+    return field(default_factory=lambda: RunnableLambda(partial(run_rules, name), name=f"{name}_rules"))
 
 
 @dataclass(frozen=True)
@@ -68,8 +49,8 @@ class Roles:
     """One runnable a role, from its input model to its output model. Each defaults to its rules."""
 
     constructor: Runnable[ConstructorInput, ConstructorOutput] = _rules("constructor")
-    episode_trigger: Runnable[TriggerInput, TriggerOutput] = _rules("episode_trigger")
-    episode_writer: Runnable[WriterInput, WriterOutput] = _rules("episode_writer")
+    episode_trigger: Runnable[EpisodeTriggerInput, EpisodeTriggerOutput] = _rules("episode_trigger")
+    episode_writer: Runnable[EpisodeWriterInput, EpisodeWriterOutput] = _rules("episode_writer")
     retriever: Runnable[RetrieverInput, RetrieverOutput] = _rules("retriever")
     judge: Runnable[JudgeInput, JudgeOutput] = _rules("judge")
     fact_judge: Runnable[FactJudgeInput, FactJudgeOutput] = _rules("fact_judge")
@@ -97,7 +78,7 @@ class Roles:
         model: str | BaseChatModel,
         *,
         overrides: Mapping[str, str | BaseChatModel] | None = None,
-        prompts: "PromptSet | None" = None,
+        prompts: PromptSet | None = None,
         **model_args: Any,
     ) -> "Roles":
         """All roles on a chat model, some on another.
@@ -112,9 +93,22 @@ class Roles:
             ModelUnavailable: unknown model name, missing key.
             BadInput: an override for a role that does not exist.
         """
-        from memcycle.agents.models import roles_on_models
+        # Loaded where it is needed: the clients of model servers take a second.
+        from memcycle.agents.models import RULES, model_opener
 
-        return roles_on_models(cls(), model, overrides or {}, prompts, model_args)
+        roles, overrides = cls(), overrides or {}
+        unknown = sorted(set(overrides) - set(roles.names()))
+        if unknown:
+            raise BadInput(f"no role {', '.join(map(repr, unknown))}; roles are {', '.join(roles.names())}")
+        opened, texts = model_opener(model_args), prompts or PromptSet.shipped()
+        specs = {role: overrides.get(role, model) for role in roles.names()}
+        on_models: dict[str, Any] = {
+            role: ModelRole(role, OUTPUTS[role], opened(spec), texts)
+            for role, spec in specs.items()
+            if spec != RULES
+        }
+        name = model if isinstance(model, str) else model_label(model)
+        return dataclasses.replace(roles, **on_models, model_name=name)
 
     def by_rules(self, name: str) -> bool:
         """Whether this role runs without a model, by the shipped rules."""
@@ -123,3 +117,9 @@ class Roles:
     def names(self) -> list[str]:
         """Names of the roles, in the order of the cycle."""
         return [f.name for f in dataclasses.fields(self) if f.name != "model_name"]
+
+
+OUTPUTS: dict[str, type[RoleOutput]] = {
+    name: get_args(hint)[1] for name, hint in get_type_hints(Roles).items() if name != "model_name"
+}
+"""Output model by role, in the order of the cycle."""

@@ -1,4 +1,4 @@
-"""Running a chat model for a role: a ladder of structured output, one re-ask, typed failure (design 5).
+"""Running a chat model for a role: a ladder of structured output, one re-ask, typed failure.
 
 The ladder is written once, as a generator of requests; two short drivers run it, sync and async.
 """
@@ -15,7 +15,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel
 
-from memcycle.agents.rendering import placeholder_values
 from memcycle.agents.reply import (
     NoAnswer,
     Unreadable,
@@ -231,7 +230,7 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
 
     def _talk(self, value: Input, config: RunnableConfig) -> Talk[Output]:
         """The whole exchange: ask, enlarge the budget if the reply is cut, read, ask once more."""
-        prompt = self._prompts_of(config).render(self.role, **placeholder_values(self.role, value))
+        prompt = self._prompts_of(config).render(self.role, **value.placeholders())
         context = {"zone": _zone(value)}
         excerpt = ""
         try:

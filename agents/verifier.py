@@ -1,9 +1,16 @@
-"""Verifier: a second look at an unknown or unsure answer (EvolveMem 3.2, answer verification)."""
+"""Verifier: a second look at an unknown or unsure answer (EvolveMem 3.2, answer verification).
+
+Where it fails the first answer stands.
+"""
+
+import json
 
 from pydantic import AwareDatetime, Field
 from pydantic.json_schema import SkipJsonSchema
+from typing_extensions import override
 
 from memcycle.agents.answerer import Style
+from memcycle.agents.markup import escape, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
 
 
@@ -23,6 +30,19 @@ class VerifierInput(RoleInput):
     style: Style = "short"
     candidates: bool = False
     now: AwareDatetime
+
+    @override
+    def placeholders(self) -> dict[str, str]:
+        return {
+            "question": escape(self.question),
+            "answer": escape(self.answer),
+            "answerable": json.dumps(self.answerable),
+            "memories": memories_text(self.evidence),
+            "window": turns_text(self.window),
+            "style": self.style,
+            "way": "multi_candidate" if self.candidates else "strict",
+            "now": time_text(self.now),
+        }
 
 
 class VerifierOutput(RoleOutput):

@@ -17,10 +17,22 @@ from memcycle.core.entry import Entry, Granularity
 from memcycle.core.turn import MessageType, Turn
 
 
-class TurnView(BaseModel):
-    """A turn under the number `n` it has in this call (1-based)."""
+class View(BaseModel):
+    """Base of what stands in an input: plain data, no store ids."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RoleInput(View):
+    """Base of all role inputs: plain data, no gold answers, no store ids."""
+
+    def placeholders(self) -> dict[str, str]:
+        """Text for each placeholder that the role's prompt may use."""
+        raise NotImplementedError
+
+
+class TurnView(View):
+    """A turn under the number `n` it has in this call (1-based)."""
 
     n: int
     speaker: str
@@ -34,10 +46,8 @@ class TurnView(BaseModel):
         return cls(n=n, speaker=turn.speaker, role=turn.role, text=turn.text, time=turn.time)
 
 
-class MemoryView(BaseModel):
+class MemoryView(View):
     """A stored entry under the number `n` it has in this call (0-based, as peers show them)."""
-
-    model_config = ConfigDict(frozen=True)
 
     n: int
     granularity: Granularity
@@ -63,12 +73,6 @@ class MemoryView(BaseModel):
             event_precision=entry.event_precision,
             current=current,
         )
-
-
-class RoleInput(BaseModel):
-    """Base of all role inputs: plain data, no gold answers, no store ids."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class RoleOutput(BaseModel):

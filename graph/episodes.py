@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from memcycle.agents.episodes import Boundary, TriggerInput, WriterInput, WriterOutput
+from memcycle.agents.episode_trigger import Boundary, EpisodeTriggerInput
+from memcycle.agents.episode_writer import EpisodeWriterInput, EpisodeWriterOutput
 from memcycle.agents.roles import run_rules
 from memcycle.core.entry import Entry, new_entry
 from memcycle.core.errors import RoleFailed
@@ -16,13 +17,13 @@ from memcycle.graph.organisation import Made
 from memcycle.graph.search import turn_views
 
 
-def trigger_input(segment: Sequence[Turn], chunk: Sequence[str]) -> TriggerInput:
+def trigger_input(segment: Sequence[Turn], chunk: Sequence[str]) -> EpisodeTriggerInput:
     """The open segment with the number of its turns that are new."""
     own = set(chunk)
-    return TriggerInput(turns=turn_views(segment), new=sum(turn.id in own for turn in segment))
+    return EpisodeTriggerInput(turns=turn_views(segment), new=sum(turn.id in own for turn in segment))
 
 
-def has_cue(value: TriggerInput) -> bool:
+def has_cue(value: EpisodeTriggerInput) -> bool:
     """Whether the rules see any reason to split: without one, and unsaturated, no model is asked."""
     return bool(run_rules("episode_trigger", value).boundaries)
 
@@ -49,11 +50,11 @@ def cut(segment: Sequence[Turn], boundaries: Sequence[Boundary], theta: Theta) -
 
 def writer_calls(env: Env, episodes: Sequence[Sequence[Turn]]) -> list[Call]:
     """One call of the Episode writer an episode."""
-    return [env.call("episode_writer", WriterInput(turns=turn_views(turns))) for turns in episodes]
+    return [env.call("episode_writer", EpisodeWriterInput(turns=turn_views(turns))) for turns in episodes]
 
 
 def written(
-    episodes: Sequence[Sequence[Turn]], replies: Sequence[WriterOutput | RoleFailed], made: Made
+    episodes: Sequence[Sequence[Turn]], replies: Sequence[EpisodeWriterOutput | RoleFailed], made: Made
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Episode entries as dicts, and a warning for each that had to be written by extraction."""
     entries, warnings = [], []
@@ -61,12 +62,12 @@ def written(
         output = reply
         if isinstance(output, RoleFailed):
             warnings.append(f"episode of {turns[0].id} to {turns[-1].id} written by extraction: {output}")
-            output = run_rules("episode_writer", WriterInput(turns=turn_views(turns)))
+            output = run_rules("episode_writer", EpisodeWriterInput(turns=turn_views(turns)))
         entries.append(_episode(turns, output, made).model_dump(mode="json"))
     return entries, warnings
 
 
-def _episode(turns: Sequence[Turn], output: WriterOutput, made: Made) -> Entry:
+def _episode(turns: Sequence[Turn], output: EpisodeWriterOutput, made: Made) -> Entry:
     return new_entry(
         made.scope.within(turns[0].session),
         "episode",

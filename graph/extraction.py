@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
-from memcycle.agents.meta_thinker import GuideOutput
+from memcycle.agents.guide import GuideOutput
 from memcycle.agents.reply import is_too_long, may_pass
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import same_text

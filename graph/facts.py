@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from memcycle.agents.constructor import FactDraft
-from memcycle.agents.judge import FactJudgeInput, FactJudgeOutput, FactVerdict, NewFact
+from memcycle.agents.fact_judge import FactJudgeInput, FactJudgeOutput, FactVerdict, NewFact
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.edit import Edit, Rejected
 from memcycle.core.entry import Entry, same_text

@@ -7,9 +7,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from memcycle.agents.answerability import AnswerabilityInput, AnswerabilityOutput
 from memcycle.agents.answerer import AnswererInput, AnswererOutput
 from memcycle.agents.judge import JudgeInput
-from memcycle.agents.meta_thinker import AnswerabilityInput, AnswerabilityOutput
 from memcycle.agents.query_reasoner import QueryReasonerInput, QueryReasonerOutput
 from memcycle.agents.retriever import RetrieverInput, RetrieverOutput
 from memcycle.agents.roles import Roles

@@ -11,9 +11,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 
 from memcycle.agents.constructor import ConstructorInput, FactDraft
-from memcycle.agents.episodes import TriggerOutput
+from memcycle.agents.episode_trigger import EpisodeTriggerOutput
+from memcycle.agents.guide import GuideInput, GuideOutput
 from memcycle.agents.judge import JudgeInput
-from memcycle.agents.meta_thinker import GuideInput, GuideOutput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import Roles
 from memcycle.core.edit import Applied, Edit
@@ -456,7 +456,11 @@ class _Remember(Construction):
         """Whether an episode ends in this chunk: topic shift, request, gap, or a saturated window."""
         scope = self.env.scope(config)
         segment = self.env.bank().open_segment(scope)
-        value, output, warnings = trigger_input(segment, state["chunk"]), TriggerOutput(boundaries=[]), []
+        value, output, warnings = (
+            trigger_input(segment, state["chunk"]),
+            EpisodeTriggerOutput(boundaries=[]),
+            [],
+        )
         if value.new and has_cue(value):
             try:
                 output = yield self.env.call("episode_trigger", value)

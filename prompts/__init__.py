@@ -3,6 +3,3 @@
 from memcycle.prompts.prompt_set import PLACEHOLDERS, Placeholders, PromptSet
 
 __all__ = ["PLACEHOLDERS", "Placeholders", "PromptSet"]
-
-# Read along with the code: under a server's event loop a later first use would block it.
-PromptSet.shipped()

@@ -1,6 +1,5 @@
 """Prompts as text files: loaded, checked, overlaid, rendered."""
 
-import functools
 import hashlib
 import re
 from collections.abc import Mapping
@@ -14,40 +13,17 @@ from memcycle.core.errors import PromptError
 
 
 class Placeholders(NamedTuple):
-    """Names a prompt must use, and names it may use."""
+    """Names that a role's prompt must use, and names it may use.
+
+    The shipped prompt says which: what a role cannot work without stands in it as `${name}`, the rest, which
+    another prompt may leave out, as `$name`.
+    """
 
     required: frozenset[str]
     optional: frozenset[str]
 
 
-def _of(required: str, optional: str = "") -> Placeholders:
-    return Placeholders(frozenset(required.split()), frozenset(optional.split()))
-
-
-# What a role cannot work without is required; the rest a swapped prompt may leave out.
-PLACEHOLDERS: dict[str, Placeholders] = {
-    "constructor": _of("turns", "window memories guidance now"),
-    "episode_trigger": _of("turns", "new"),
-    "episode_writer": _of("turns"),
-    "retriever": _of("items", "window purpose parts now"),
-    "judge": _of("items memories", "queries window purpose now"),
-    "fact_judge": _of("facts", "now"),
-    "refresher": _of("conflicts", "turns now"),
-    "guide": _of("turns", "memories now"),
-    "answerability": _of("question memories", "window tried round now"),
-    "query_reasoner": _of("question gap", "memories tried avoid speaker time_need"),
-    "answerer": _of("question memories", "window style now"),
-    "verifier": _of("question memories answer", "answerable window style way now"),
-    "prober": _of("turns", "memories count now"),
-    "grader": _of("items"),
-    "repairer": _of("question gold turns", "answer source memories now"),
-    "consolidator": _of("proposal memories", "turn now"),
-    "diagnoser": _of("dimensions failures", "objective score token_budget patterns held tried"),
-}
-
-
 _DIVIDER = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_HERE = Path(__file__).parent
 
 
 class _Prompt(NamedTuple):
@@ -79,7 +55,7 @@ class PromptSet:
     @classmethod
     def shipped(cls) -> "PromptSet":
         """The prompts that come with memcycle."""
-        return _shipped()
+        return _SHIPPED
 
     def overlay(self, changes: "Path | str | Mapping[str, str]") -> Self:
         """This set with some prompts replaced.
@@ -128,11 +104,6 @@ class PromptSet:
                 f"no prompt for role {role!r}; there are prompts for {', '.join(self._prompts)}"
             )
         return self._prompts[role]
-
-
-@functools.cache
-def _shipped() -> PromptSet:
-    return PromptSet({role: _read(_HERE / f"{role}.txt", role) for role in PLACEHOLDERS})
 
 
 def read_folder(folder: Path) -> dict[str, str]:
@@ -195,3 +166,17 @@ def _used(role: str, text: str) -> set[str]:
 
 def _dollars(names: list[str]) -> str:
     return ", ".join(f"${name}" for name in names)
+
+
+def _declared(text: str) -> Placeholders:
+    """What a shipped prompt says of its placeholders."""
+    found = list(Template.pattern.finditer(text))
+    required = frozenset(match["braced"] for match in found if match["braced"])
+    return Placeholders(required, frozenset(match["named"] for match in found if match["named"]) - required)
+
+
+_TEXTS = read_folder(Path(__file__).parent)
+PLACEHOLDERS = {role: _declared(text) for role, text in _TEXTS.items()}
+"""By role name."""
+# Read along with the code: under a server's event loop a later first use would block it.
+_SHIPPED = PromptSet(_TEXTS)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from memcycle.agents.answerability import AnswerabilityInput
 from memcycle.agents.answerer import AnswererInput
 from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
@@ -17,10 +18,12 @@ from memcycle.agents.diagnoser import (
     PatternView,
     TriedView,
 )
-from memcycle.agents.episodes import TriggerInput, WriterInput
+from memcycle.agents.episode_trigger import EpisodeTriggerInput
+from memcycle.agents.episode_writer import EpisodeWriterInput
+from memcycle.agents.fact_judge import FactJudgeInput, NewFact
 from memcycle.agents.grader import GradeItem, GraderInput
-from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
-from memcycle.agents.meta_thinker import AnswerabilityInput, GuideInput, GuideOutput
+from memcycle.agents.guide import GuideInput, GuideOutput
+from memcycle.agents.judge import JudgeInput
 from memcycle.agents.prober import ProberInput
 from memcycle.agents.query_reasoner import QueryReasonerInput
 from memcycle.agents.refresher import ConflictView, RefresherInput
@@ -29,7 +32,7 @@ from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import OUTPUTS
 from memcycle.agents.runner import outline, strict_schema
 from memcycle.agents.verifier import VerifierInput
-from memcycle.agents.views import MemoryView, RoleInput, TurnView
+from memcycle.agents.views import MemoryView, RoleInput, TurnView, View
 
 _MARK = re.compile(
     r"<(?P<mark>turn|item|cites|against|memory|other|near|fact|conflict|proposal)"
@@ -158,7 +161,7 @@ def _constructor(prompt: str) -> RoleInput:
 
 def _trigger(prompt: str) -> RoleInput:
     new = _section(prompt, "new")
-    return TriggerInput(turns=_turns(prompt, "turns"), new=len(new.split(",")) if new else 0)
+    return EpisodeTriggerInput(turns=_turns(prompt, "turns"), new=len(new.split(",")) if new else 0)
 
 
 def _retriever(prompt: str) -> RoleInput:
@@ -315,7 +318,7 @@ def _consolidator(prompt: str) -> RoleInput:
     )
 
 
-def _records(prompt: str, section: str, model: type[RoleInput]) -> list[Any]:
+def _records(prompt: str, section: str, model: type[View]) -> list[Any]:
     lines = _section(prompt, section).splitlines()
     return [model.model_validate_json(_plain(line)) for line in lines]
 
@@ -336,7 +339,7 @@ def _diagnoser(prompt: str) -> RoleInput:
 _INPUTS: dict[str, Callable[[str], RoleInput]] = {
     "constructor": _constructor,
     "episode_trigger": _trigger,
-    "episode_writer": lambda prompt: WriterInput(turns=_turns(prompt, "turns")),
+    "episode_writer": lambda prompt: EpisodeWriterInput(turns=_turns(prompt, "turns")),
     "retriever": _retriever,
     "judge": _judge,
     "fact_judge": _fact_judge,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal
 
-from memcycle.agents.episodes import Boundary, TriggerInput, TriggerOutput, WriterInput, WriterOutput
+from memcycle.agents.episode_trigger import Boundary, EpisodeTriggerInput, EpisodeTriggerOutput
+from memcycle.agents.episode_writer import EpisodeWriterInput, EpisodeWriterOutput
 from memcycle.agents.rules.labels import keywords_of, locations_of
 from memcycle.agents.rules.wording import Worded, listener_of, worded
 from memcycle.agents.views import TurnView
@@ -54,7 +55,7 @@ LEAST_SENTENCES, MOST_SENTENCES = 3, 7
 SAME = 0.5
 
 
-def episode_trigger(value: TriggerInput) -> TriggerOutput:
+def episode_trigger(value: EpisodeTriggerInput) -> EpisodeTriggerOutput:
     """Where episodes end in the open segment: time gap, farewell, request, topic shift, saturation.
 
     A shift is seen best with two turns or more after it; with one, only where a cue phrase announces it
@@ -70,7 +71,7 @@ def episode_trigger(value: TriggerInput) -> TriggerOutput:
         if reason and cut >= first_allowed:
             boundaries.append(Boundary(after=turns[cut - 1].n, reason=reason))
             start = cut
-    return TriggerOutput(boundaries=boundaries)
+    return EpisodeTriggerOutput(boundaries=boundaries)
 
 
 def _reason(turns: Sequence[TurnView], words: Sequence[Counter[str]], start: int, cut: int) -> Reason | None:
@@ -130,7 +131,7 @@ def _overlap(words: Sequence[Counter[str]], start: int, cut: int) -> float:
     return sum(left[word] * right[word] for word in left) / norm if norm else 0.0
 
 
-def episode_writer(value: WriterInput) -> WriterOutput:
+def episode_writer(value: EpisodeWriterInput) -> EpisodeWriterOutput:
     """An extractive third-person summary: the most central statements, in order, with their dates."""
     turns = value.turns
     speakers = list(dict.fromkeys(turn.speaker for turn in turns))
@@ -142,7 +143,7 @@ def episode_writer(value: WriterInput) -> WriterOutput:
     body = [_dated(item.text, turn) for turn, item in chosen] or _first_words(turns)
     text = " ".join([opening, *body])
     persons = list(dict.fromkeys([*speakers, *person_names(text, speakers)]))
-    return WriterOutput(
+    return EpisodeWriterOutput(
         title=", ".join(topics[:3]).capitalize() or f"{' and '.join(speakers[:2])}",
         text=text,
         topics=topics,

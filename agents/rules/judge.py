@@ -7,15 +7,8 @@ import re
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from memcycle.agents.judge import (
-    Conflict,
-    FactJudgeInput,
-    FactJudgeOutput,
-    FactVerdict,
-    JudgeInput,
-    JudgeOutput,
-    NewFact,
-)  # fmt: skip
+from memcycle.agents.fact_judge import FactJudgeInput, FactJudgeOutput, FactVerdict, NewFact
+from memcycle.agents.judge import Conflict, JudgeInput, JudgeOutput
 from memcycle.agents.rules.contradiction import contradiction
 from memcycle.agents.rules.labels import locations_of
 from memcycle.agents.rules.verbs import is_finite

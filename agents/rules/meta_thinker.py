@@ -2,7 +2,8 @@
 
 import re
 
-from memcycle.agents.meta_thinker import AnswerabilityInput, AnswerabilityOutput, GuideInput, GuideOutput
+from memcycle.agents.answerability import AnswerabilityInput, AnswerabilityOutput
+from memcycle.agents.guide import GuideInput, GuideOutput
 from memcycle.agents.rules.grounding import gap_of, known_speakers, passages, read_question
 from memcycle.agents.views import MemoryView
 from memcycle.core.language.names import same_person

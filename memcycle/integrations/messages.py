@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
-from memcycle.agents.rendering import moment, shown
+from memcycle.agents.markup import escape, time_text
 from memcycle.core.entry import same_text
 from memcycle.core.messages import clean_text
 from memcycle.core.scope import Scope
@@ -169,10 +169,10 @@ def memory_block(recalled: Recalled) -> str:
 def memory_line(one: Evidence) -> str:
     """A memory in one line: when it was said, by whom, when it happened, its words."""
     about = ["said"]
-    about += [moment(one.time)] if one.time else []
+    about += [time_text(one.time)] if one.time else []
     about += [f"by {one_line(one.speaker)}"] if one.speaker else []
     said = " ".join(about) if len(about) > 1 else ""
-    happened = f"happened {moment(one.event_time)}" if one.event_time else ""
+    happened = f"happened {time_text(one.event_time)}" if one.event_time else ""
     summary = "summary" if one.granularity == "episode" else ""
     note = "; ".join(part for part in (summary, said, happened) if part)
     return f"[{note}] {one_line(one.text)}" if note else one_line(one.text)
@@ -180,4 +180,4 @@ def memory_line(one: Evidence) -> str:
 
 def one_line(text: str) -> str:
     """A text in one line, unable to open or close our marks."""
-    return shown(" ".join(text.split()))
+    return escape(" ".join(text.split()))

@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage
 
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.constructor import ConstructorOutput
+from memcycle.agents.guide import GuideOutput
 from memcycle.agents.judge import JudgeOutput
-from memcycle.agents.meta_thinker import GuideOutput
 from memcycle.agents.refresher import RefresherOutput
 from memcycle.agents.reply import (
     NoAnswer,

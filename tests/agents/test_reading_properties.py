@@ -6,27 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
-from pydantic import BaseModel
 
-from memcycle.agents.answerer import AnswererOutput
-from memcycle.agents.consolidator import ConsolidatorOutput
-from memcycle.agents.constructor import ConstructorOutput
-from memcycle.agents.episodes import TriggerOutput, WriterOutput
-from memcycle.agents.grader import GraderOutput
-from memcycle.agents.judge import FactJudgeOutput, JudgeOutput
-from memcycle.agents.meta_thinker import AnswerabilityOutput, GuideOutput
-from memcycle.agents.prober import ProberOutput
-from memcycle.agents.query_reasoner import QueryReasonerOutput
-from memcycle.agents.refresher import RefresherOutput
-from memcycle.agents.repairer import RepairerOutput
 from memcycle.agents.reply import NoAnswer, Unreadable, complete_items, read_reply, reply_text, reply_words
-from memcycle.agents.retriever import RetrieverOutput
+from memcycle.agents.roles import OUTPUTS as BY_ROLE
 
-OUTPUTS: list[type[BaseModel]] = [
-    AnswererOutput, ConsolidatorOutput, ConstructorOutput, TriggerOutput, WriterOutput, GraderOutput,
-    FactJudgeOutput, JudgeOutput, AnswerabilityOutput, GuideOutput, ProberOutput, QueryReasonerOutput,
-    RefresherOutput, RepairerOutput, RetrieverOutput,
-]  # fmt: skip
+OUTPUTS = list(BY_ROLE.values())
 EACH = pytest.mark.parametrize("model", OUTPUTS, ids=lambda model: model.__name__)
 FIELDS = sorted({name for model in OUTPUTS for name in model.model_fields})
 

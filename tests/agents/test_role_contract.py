@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from memcycle.agents.answerability import AnswerabilityInput
 from memcycle.agents.answerer import AnswererInput
 from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
 from memcycle.agents.diagnoser import DiagnoserInput, DimensionView, FailureView
-from memcycle.agents.episodes import TriggerInput, WriterInput
+from memcycle.agents.episode_trigger import EpisodeTriggerInput
+from memcycle.agents.episode_writer import EpisodeWriterInput
+from memcycle.agents.fact_judge import FactJudgeInput, NewFact
 from memcycle.agents.grader import GradeItem, GraderInput
-from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
-from memcycle.agents.meta_thinker import AnswerabilityInput, GuideInput
+from memcycle.agents.guide import GuideInput
+from memcycle.agents.judge import JudgeInput
 from memcycle.agents.prober import ProberInput
 from memcycle.agents.query_reasoner import QueryReasonerInput
 from memcycle.agents.refresher import ConflictView, RefresherInput
@@ -67,8 +70,8 @@ def inputs(texts: list[str]) -> dict[str, Any]:
     first = said[0] if said else TurnView(n=1, speaker="Ines", role="human", text="", time=NOW)
     return {
         "constructor": ConstructorInput(turns=said, memories=held, now=NOW),
-        "episode_trigger": TriggerInput(turns=said, new=len(said)),
-        "episode_writer": WriterInput(turns=said),
+        "episode_trigger": EpisodeTriggerInput(turns=said, new=len(said)),
+        "episode_writer": EpisodeWriterInput(turns=said),
         "retriever": RetrieverInput(purpose="recall", items=said, window=said, now=NOW),
         "judge": JudgeInput(purpose="recall", items=said, candidates=held, now=NOW),
         "fact_judge": FactJudgeInput(facts=new, now=NOW),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcycle.agents.episodes import TriggerInput, WriterInput
+from memcycle.agents.episode_trigger import EpisodeTriggerInput
+from memcycle.agents.episode_writer import EpisodeWriterInput
 from memcycle.agents.rules.episodes import episode_trigger, episode_writer
 from memcycle.agents.views import TurnView
 
@@ -37,7 +38,9 @@ def talk(*texts: str, gaps: dict[int, timedelta] | None = None) -> list[TurnView
 
 
 def ends(turns: list[TurnView], new: int | None = None) -> list[tuple[int, str]]:
-    found = episode_trigger(TriggerInput(turns=turns, new=len(turns) if new is None else new)).boundaries
+    found = episode_trigger(
+        EpisodeTriggerInput(turns=turns, new=len(turns) if new is None else new)
+    ).boundaries
     return [(boundary.after, boundary.reason) for boundary in found]
 
 
@@ -88,7 +91,7 @@ def test_the_summary_is_in_third_person_with_names_dates_and_topics() -> None:
         "Which boat?",
         "The boat with the linen sails, my father built it.",
     )
-    found = episode_writer(WriterInput(turns=turns))
+    found = episode_writer(EpisodeWriterInput(turns=turns))
     assert found.text.startswith("On 5 March 2024, Ines and Tom talked about boat")
     assert "Ines repaired the sails of Ines' boat yesterday (4 March 2024)." in found.text
     assert {"boat", "sails"} <= set(found.topics)
@@ -97,13 +100,13 @@ def test_the_summary_is_in_third_person_with_names_dates_and_topics() -> None:
 
 
 def test_an_episode_without_statements_quotes_its_first_words() -> None:
-    assert "Ines said: “Hey!”" in episode_writer(WriterInput(turns=talk("Hey!", "Hi!"))).text
+    assert "Ines said: “Hey!”" in episode_writer(EpisodeWriterInput(turns=talk("Hey!", "Hi!"))).text
 
 
 def test_what_an_assistant_said_is_not_summed_up_as_fact() -> None:
     turn = TurnView(n=1, speaker="assistant", role="ai", text="Ines lives in Porto since 2010.", time=NOON)
     asked = TurnView(n=2, speaker="Ines", role="human", text="I repaired the boat.", time=NOON)
-    assert "Porto" not in episode_writer(WriterInput(turns=[turn, asked])).text
+    assert "Porto" not in episode_writer(EpisodeWriterInput(turns=[turn, asked])).text
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=25), st.integers(0, 25))
@@ -113,6 +116,6 @@ def test_any_talk(texts: list[str], new: int) -> None:
     for after, _ in ends(turns, min(new, len(turns))):
         assert max(last, len(turns) - max(new, 0) - 1) < after <= len(turns)
         last = after
-    found = episode_writer(WriterInput(turns=turns))
+    found = episode_writer(EpisodeWriterInput(turns=turns))
     assert found.text
     assert found.title

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcycle.agents.judge import FactJudgeInput, FactVerdict, JudgeInput, JudgeOutput, NewFact
+from memcycle.agents.fact_judge import FactJudgeInput, FactVerdict, NewFact
+from memcycle.agents.judge import JudgeInput, JudgeOutput
 from memcycle.agents.rules.contradiction import contradiction
 from memcycle.agents.rules.judge import fact_judge, judge
 from memcycle.agents.views import MemoryView, TurnView

@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from memcycle.agents.meta_thinker import AnswerabilityInput, GuideInput
+from memcycle.agents.answerability import AnswerabilityInput
+from memcycle.agents.guide import GuideInput
 from memcycle.agents.rules.meta_thinker import answerability, guide
 from memcycle.agents.views import MemoryView, TurnView
 

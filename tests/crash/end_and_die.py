@@ -20,7 +20,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.consolidator import ConsolidatorOutput
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
-from memcycle.agents.episodes import WriterOutput
+from memcycle.agents.episode_writer import EpisodeWriterOutput
 from memcycle.agents.grader import Grade, GraderOutput
 from memcycle.agents.prober import ProbeDraft, ProberOutput
 from memcycle.agents.repairer import RepairerOutput, RepairFact
@@ -115,7 +115,7 @@ def _probes(_: Any) -> ProberOutput:
 
 REPLIES = {
     "constructor": lambda _: ConstructorOutput(facts=[]),
-    "episode_writer": lambda _: WriterOutput(title="News", text="Ana told her news."),
+    "episode_writer": lambda _: EpisodeWriterOutput(title="News", text="Ana told her news."),
     "prober": _probes,
     "answerer": _answer,
     "grader": lambda value: GraderOutput(

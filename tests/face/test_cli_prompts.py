@@ -43,7 +43,7 @@ def test_every_prompt_is_listed_with_its_version():
 def test_a_prompt_is_shown_as_written():
     assert run("show", "judge").stdout.strip() == SHIPPED.text("judge").strip()
     assert json.loads(run("show", "judge", "--json").stdout)["text"] == SHIPPED.text("judge")
-    assert "there are prompts for constructor" in run("show", "nobody", code=2).stderr
+    assert "there are prompts for answerability" in run("show", "nobody", code=2).stderr
 
 
 def test_what_is_exported_is_what_is_shipped(folder):
@@ -69,7 +69,7 @@ def test_edited_prompts_are_not_replaced_unasked(folder):
 
 
 def test_a_check_tells_every_fault_at_once(folder):
-    alter(folder / "judge.txt", "$memories", "nothing")
+    alter(folder / "judge.txt", "${memories}", "nothing")
     alter(folder / "answerer.txt", "Question:", "Costs $: $question $datum")
     (folder / "nobody.txt").write_text("Hello")
     faults = json.loads(run("check", str(folder), "--json", code=1).stdout)["faults"]

@@ -3,9 +3,10 @@
 import pytest
 
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
-from memcycle.agents.episodes import TriggerOutput
-from memcycle.agents.judge import FactJudgeOutput, JudgeOutput
-from memcycle.agents.meta_thinker import GuideOutput
+from memcycle.agents.episode_trigger import EpisodeTriggerOutput
+from memcycle.agents.fact_judge import FactJudgeOutput
+from memcycle.agents.guide import GuideOutput
+from memcycle.agents.judge import JudgeOutput
 from memcycle.core.errors import RoleFailed
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
@@ -67,7 +68,7 @@ def remember(cycle, constructor, *said, bulk=True, **theta):
         "constructor": constructor,
         "guide": Always(GuideOutput()),
         "judge": Always(JudgeOutput(relevant=[0], sufficient=True)),
-        "episode_trigger": Always(TriggerOutput(boundaries=[])),
+        "episode_trigger": Always(EpisodeTriggerOutput(boundaries=[])),
         "fact_judge": Always(FactJudgeOutput(verdicts=[])),
     }
     from dataclasses import replace

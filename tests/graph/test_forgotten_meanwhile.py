@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableLambda
 
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.consolidator import ConsolidatorOutput
-from memcycle.agents.episodes import WriterOutput
+from memcycle.agents.episode_writer import EpisodeWriterOutput
 from memcycle.agents.grader import Grade, GraderOutput
 from memcycle.agents.prober import ProbeDraft, ProberOutput
 from memcycle.agents.repairer import RepairerOutput, RepairFact
@@ -251,7 +251,7 @@ def test_what_the_consolidator_said_of_another_fact_goes_with_that_fact(cycle):
         prober=Always(ProberOutput(probes=[draft])),
         answerer=Always(answer),
         repairer=Always(RepairerOutput(op="ADD_FACT", fact=bees)),
-        episode_writer=Always(WriterOutput(title="News", text="Ana told her news.")),
+        episode_writer=Always(EpisodeWriterOutput(title="News", text="Ana told her news.")),
     )
     build_session(roles, cycle.bank).invoke({}, context={"user": "ana", "session": "s1"})
     assert f"not of the {MARKER}" in held(cycle.bank)

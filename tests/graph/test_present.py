@@ -4,8 +4,9 @@ import pytest
 
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
-from memcycle.agents.episodes import TriggerOutput
-from memcycle.agents.judge import FactJudgeOutput, JudgeOutput
+from memcycle.agents.episode_trigger import EpisodeTriggerOutput
+from memcycle.agents.fact_judge import FactJudgeOutput
+from memcycle.agents.judge import JudgeOutput
 from memcycle.agents.retriever import Intent, Plan, RetrieverOutput
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.theta import Routing, Shares, Theta
@@ -17,7 +18,7 @@ from tests.graph.conftest import ANA
 from tests.scripted import Always, Scripted
 
 QUIET = {
-    "episode_trigger": Always(TriggerOutput(boundaries=[])),
+    "episode_trigger": Always(EpisodeTriggerOutput(boundaries=[])),
     "fact_judge": Always(FactJudgeOutput(verdicts=[])),
 }
 ENOUGH = Always(JudgeOutput(relevant=[0, 1, 2, 3], sufficient=True))

@@ -3,11 +3,12 @@
 import pytest
 from pydantic import ValidationError
 
+from memcycle.agents.answerability import AnswerabilityOutput
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
-from memcycle.agents.episodes import TriggerOutput
-from memcycle.agents.judge import Conflict, FactJudgeOutput, JudgeOutput
-from memcycle.agents.meta_thinker import AnswerabilityOutput
+from memcycle.agents.episode_trigger import EpisodeTriggerOutput
+from memcycle.agents.fact_judge import FactJudgeOutput
+from memcycle.agents.judge import Conflict, JudgeOutput
 from memcycle.agents.query_reasoner import QueryReasonerOutput
 from memcycle.agents.refresher import Refresh, RefresherOutput
 from memcycle.core.errors import BadInput, RoleFailed
@@ -23,7 +24,7 @@ ANSWER = Always(AnswererOutput(answer="bees", answerable=True, citations=[0], co
 @pytest.fixture
 def told(cycle):
     quiet = {
-        "episode_trigger": Always(TriggerOutput(boundaries=[])),
+        "episode_trigger": Always(EpisodeTriggerOutput(boundaries=[])),
         "fact_judge": Always(FactJudgeOutput(verdicts=[])),
     }
     for text, fact in [("I keep bees", "Ana keeps bees"), ("I row boats", "Ana rows boats")]:
@@ -191,7 +192,7 @@ def test_a_queued_conflict_is_settled_by_the_next_remember(told):
         judge=Always(JudgeOutput(relevant=[0], sufficient=True)),
         refresher=refresher,
         constructor=Scripted(ConstructorOutput(facts=[])),
-        episode_trigger=Always(TriggerOutput(boundaries=[])),
+        episode_trigger=Always(EpisodeTriggerOutput(boundaries=[])),
     )
     assert told.facts() == ["Ana rows boats"]
     assert told.bank.conflicts(ANA) == []
@@ -285,7 +286,7 @@ def test_staged_entries_are_recalled_in_their_session_only(cycle):
     cycle.remember(
         "I keep bees",
         constructor=Scripted(ConstructorOutput(facts=[])),
-        episode_trigger=Always(TriggerOutput(boundaries=[])),
+        episode_trigger=Always(EpisodeTriggerOutput(boundaries=[])),
     )
     inside = cycle.recall("bees", context={"evidence_only": True})["answer"]["evidence"]
     outside = cycle.recall("bees", session="s2", context={"evidence_only": True})["answer"]["evidence"]

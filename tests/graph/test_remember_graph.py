@@ -3,9 +3,11 @@
 import pytest
 
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
-from memcycle.agents.episodes import Boundary, TriggerOutput, WriterOutput
-from memcycle.agents.judge import Conflict, FactJudgeOutput, FactVerdict, JudgeOutput
-from memcycle.agents.meta_thinker import GuideOutput
+from memcycle.agents.episode_trigger import Boundary, EpisodeTriggerOutput
+from memcycle.agents.episode_writer import EpisodeWriterOutput
+from memcycle.agents.fact_judge import FactJudgeOutput, FactVerdict
+from memcycle.agents.guide import GuideOutput
+from memcycle.agents.judge import Conflict, JudgeOutput
 from memcycle.agents.refresher import Refresh, RefresherOutput
 from memcycle.agents.retriever import Intent, Plan, RetrieverOutput
 from memcycle.core.errors import RoleFailed
@@ -13,7 +15,7 @@ from memcycle.core.theta import Switches
 from tests.graph.conftest import ANA
 from tests.scripted import Always, Scripted
 
-QUIET = {"episode_trigger": Always(TriggerOutput(boundaries=[]))}
+QUIET = {"episode_trigger": Always(EpisodeTriggerOutput(boundaries=[]))}
 
 
 def facts(*drafts: str | FactDraft) -> Scripted:
@@ -350,8 +352,8 @@ def test_without_refresher_the_conflict_is_kept_side_by_side(cycle):
 
 
 def test_an_episode_is_written_where_the_trigger_fires(cycle):
-    trigger = Always(lambda value: TriggerOutput(boundaries=[Boundary(after=2, reason="topic_shift")]))
-    writer = Scripted(WriterOutput(title="Bees", text="Ana spoke of her bees."))
+    trigger = Always(lambda value: EpisodeTriggerOutput(boundaries=[Boundary(after=2, reason="topic_shift")]))
+    writer = Scripted(EpisodeWriterOutput(title="Bees", text="Ana spoke of her bees."))
     out = cycle.remember(
         "Remember my bees, goodbye!",
         "Bye bye",
@@ -386,7 +388,9 @@ def test_a_saturated_window_closes_though_the_trigger_fails(cycle):
 def test_ending_a_session_writes_the_last_episode_and_commits(cycle):
     cycle.remember("I keep bees", "They make honey", constructor=facts("Ana keeps bees"), **QUIET)
     assert {entry.status for entry in cycle.bank.entries(ANA)} == {"staged"}
-    out = cycle.end(episode_writer=Scripted(WriterOutput(title="Bees", text="Ana keeps bees for honey.")))
+    out = cycle.end(
+        episode_writer=Scripted(EpisodeWriterOutput(title="Bees", text="Ana keeps bees for honey."))
+    )
     assert out["result"]["committed"] == 4
     assert {entry.status for entry in cycle.bank.entries(ANA)} == {"active"}
     assert cycle.end()["result"]["committed"] == 0

@@ -7,7 +7,7 @@ import pytest
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.consolidator import ConsolidatorOutput
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
-from memcycle.agents.episodes import WriterOutput
+from memcycle.agents.episode_writer import EpisodeWriterOutput
 from memcycle.agents.grader import Grade, GraderOutput
 from memcycle.agents.prober import ProbeDraft, ProberOutput
 from memcycle.agents.repairer import RepairerOutput, RepairFact
@@ -80,7 +80,7 @@ def lost(cycle, *stored: str, settings=None, **roles):
 
 def plain():
     return {
-        "episode_writer": Scripted(WriterOutput(title="News", text="Ana told her news.")),
+        "episode_writer": Scripted(EpisodeWriterOutput(title="News", text="Ana told her news.")),
         "prober": asks(WALNUTS),
         "answerer": answers(allergic="walnuts", Eva="two beehives", loom="museum"),
         "grader": GRADES,

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
+from memcycle.agents.answerability import AnswerabilityInput
 from memcycle.agents.answerer import AnswererInput
 from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
@@ -15,10 +16,12 @@ from memcycle.agents.diagnoser import (
     ShownView,
     TriedView,
 )
-from memcycle.agents.episodes import TriggerInput, WriterInput
+from memcycle.agents.episode_trigger import EpisodeTriggerInput
+from memcycle.agents.episode_writer import EpisodeWriterInput
+from memcycle.agents.fact_judge import FactJudgeInput, NewFact
 from memcycle.agents.grader import GradeItem, GraderInput
-from memcycle.agents.judge import FactJudgeInput, JudgeInput, NewFact
-from memcycle.agents.meta_thinker import AnswerabilityInput, GuideInput, GuideOutput
+from memcycle.agents.guide import GuideInput, GuideOutput
+from memcycle.agents.judge import JudgeInput
 from memcycle.agents.prober import ProberInput
 from memcycle.agents.query_reasoner import QueryReasonerInput
 from memcycle.agents.refresher import ConflictView, RefresherInput
@@ -71,8 +74,8 @@ INPUTS: dict[str, RoleInput] = {
         guidance=GuideOutput(keep=["the recital"], redundant=["the instrument (0)"]),
         now=NOW,
     ),
-    "episode_trigger": TriggerInput(turns=[FIRST, SECOND], new=1),
-    "episode_writer": WriterInput(turns=[FIRST, SECOND]),
+    "episode_trigger": EpisodeTriggerInput(turns=[FIRST, SECOND], new=1),
+    "episode_writer": EpisodeWriterInput(turns=[FIRST, SECOND]),
     "retriever": RetrieverInput(purpose="remember", items=[FIRST], window=[BEFORE], now=NOW),
     "judge": JudgeInput(
         purpose="recall", items=[FIRST], queries=["Ida's recital"], candidates=[OLD], window=[BEFORE], now=NOW

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from memcycle.agents import rendering
+from memcycle.agents import markup
 from memcycle.agents.constructor import ConstructorInput
 from memcycle.agents.grader import GradeItem, GraderInput
-from memcycle.agents.rendering import placeholder_values
 from memcycle.agents.views import RoleInput, TurnView
 from memcycle.core.errors import PromptError
 from memcycle.prompts import PLACEHOLDERS, PromptSet
@@ -24,7 +23,7 @@ HERE = Path(__file__).parent
 
 
 def rendered(role: str, value: RoleInput | None = None) -> list:
-    return PromptSet.shipped().render(role, **placeholder_values(role, value or INPUTS[role]))
+    return PromptSet.shipped().render(role, **(value or INPUTS[role]).placeholders())
 
 
 @pytest.mark.parametrize("role", list(PLACEHOLDERS))
@@ -51,7 +50,7 @@ def test_shipped_prompts(role):
 @pytest.mark.parametrize("role", list(PLACEHOLDERS))
 def test_renderings_give_exactly_the_placeholders(role):
     known = PLACEHOLDERS[role]
-    assert set(placeholder_values(role, INPUTS[role])) == known.required | known.optional
+    assert set(INPUTS[role].placeholders()) == known.required | known.optional
 
 
 @pytest.mark.parametrize("role", list(PLACEHOLDERS))
@@ -118,7 +117,7 @@ def test_every_mark_of_a_prompt_is_defused_in_texts_of_people(role):
     assert used
     for name in used:
         for mark in (f"</{name}>", f"<{name}>", f'< {name.upper()} n="1">'):
-            assert "<" not in rendering.shown(mark)
+            assert "<" not in markup.escape(mark)
 
 
 def test_braces_survive_in_prompt_and_text():
@@ -126,7 +125,7 @@ def test_braces_survive_in_prompt_and_text():
         {"constructor": 'Like {"facts": ["..."]}, costs $$5.\n---\n$turns {x}'}
     )
     value = ConstructorInput(turns=[SECOND], now=NOW)
-    system, human = prompts.render("constructor", **placeholder_values("constructor", value))
+    system, human = prompts.render("constructor", **value.placeholders())
     assert system.text == 'Like {"facts": ["..."]}, costs $5.'
     assert '{"theme": {"mode": "dark"}} and {name}, $5 please.' in human.text
     assert human.text.endswith("{x}")
@@ -144,7 +143,7 @@ def test_braces_survive_in_prompt_and_text():
         ),
         ("guide", "a\n$turns for $5", r"'guide': stray \$ on line 2; write \$\$"),
         ("guide", "$turns\n---\n  \n", r"'guide': nothing stands after"),
-        ("guid", "$turns", r"unknown role 'guid'; roles are constructor"),
+        ("guid", "$turns", r"unknown role 'guid'; roles are answerability, "),
         ("guide", None, r"'guide': expected text, got NoneType"),
     ],
 )

@@ -1,13 +1,18 @@
-"""Episode trigger and Episode writer: where a topic ends, and its third-person summary (AMA 3.1)."""
+"""Episode trigger: where one topic ends and the next begins (AMA 3.1).
+
+Where it fails no episode ends, unless the open turns have become too many.
+"""
 
 from typing import Literal
 
 from pydantic import Field
+from typing_extensions import override
 
+from memcycle.agents.markup import NONE, turns_text
 from memcycle.agents.views import RoleInput, RoleOutput, TurnView
 
 
-class TriggerInput(RoleInput):
+class EpisodeTriggerInput(RoleInput):
     """The open segment: the turns since the last episode. `new` of them (the last ones) are of this chunk.
 
     Boundaries may only be put before or inside the new turns.
@@ -15,6 +20,11 @@ class TriggerInput(RoleInput):
 
     turns: list[TurnView]
     new: int
+
+    @override
+    def placeholders(self) -> dict[str, str]:
+        new = [str(turn.n) for turn in self.turns[len(self.turns) - self.new :]] if self.new else []
+        return {"turns": turns_text(self.turns), "new": ", ".join(new) or NONE}
 
 
 class Boundary(RoleOutput):
@@ -24,25 +34,7 @@ class Boundary(RoleOutput):
     reason: Literal["topic_shift", "request", "saturation", "gap", "farewell"]
 
 
-class TriggerOutput(RoleOutput):
+class EpisodeTriggerOutput(RoleOutput):
     """Boundaries in order; empty when the topic goes on. When unsure, split."""
 
     boundaries: list[Boundary]
-
-
-class WriterInput(RoleInput):
-    """The turns of one finished episode."""
-
-    turns: list[TurnView]
-
-
-class WriterOutput(RoleOutput):
-    """The episode in the language of the conversation."""
-
-    title: str = Field(description="a few words")
-    text: str = Field(description="third-person summary: who, what, when, outcome")
-    topics: list[str] = []
-    persons: list[str] = []
-    locations: list[str] = []
-    keywords: list[str] = []
-    importance: float = Field(0.5, ge=0, le=1)

@@ -1,24 +1,13 @@
-"""Meta-Thinker: guides construction, and decides whether a question is answerable (MemMA 3)."""
+"""Answerability: the Meta-Thinker before an answer, whether the evidence suffices (MemMA 3).
+
+Where it fails the search ends, and the Answerer takes what was found.
+"""
 
 from pydantic import AwareDatetime, Field
+from typing_extensions import override
 
+from memcycle.agents.markup import escape, list_text, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
-
-
-class GuideInput(RoleInput):
-    """The chunk about to be constructed and what memory holds near it."""
-
-    turns: list[TurnView]
-    memories: list[MemoryView] = []
-    now: AwareDatetime
-
-
-class GuideOutput(RoleOutput):
-    """Guidance for the Constructor: every fact to keep, what memory already says, what conflicts."""
-
-    keep: list[str] = []
-    redundant: list[str] = []
-    conflicts: list[str] = []
 
 
 class AnswerabilityInput(RoleInput):
@@ -30,6 +19,17 @@ class AnswerabilityInput(RoleInput):
     tried: list[str] = []
     round: int = 0
     now: AwareDatetime
+
+    @override
+    def placeholders(self) -> dict[str, str]:
+        return {
+            "question": escape(self.question),
+            "memories": memories_text(self.evidence),
+            "window": turns_text(self.window),
+            "tried": list_text(self.tried),
+            "round": str(self.round),
+            "now": time_text(self.now),
+        }
 
 
 class AnswerabilityOutput(RoleOutput):
