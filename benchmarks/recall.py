@@ -1,4 +1,4 @@
-"""Share of gold turns among the first k raw turns of a search, without any model (design section 7).
+"""Share of gold turns among the first k raw turns of a search, without any model.
 
     python -m benchmarks.recall --data locomo10.json --conversations conv-26 --k 10
     python -m benchmarks.recall --data locomo10.json --embedder minilm
@@ -166,10 +166,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
-def _settings(arguments: argparse.Namespace, home: Path) -> Settings:
-    return Settings(home=home, embedder=arguments.embedder)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code.
 
@@ -185,7 +181,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         there = ", ".join(sample.id for sample in samples)
         sys.stderr.write(f"no conversation {', '.join(sorted(missing))} in the data; there are: {there}\n")
         return 2
-    with tempfile.TemporaryDirectory() as home, Bank.open(_settings(arguments, Path(home))) as bank:
+    with (
+        tempfile.TemporaryDirectory() as home,
+        Bank.open(Settings(home=Path(home), embedder=arguments.embedder)) as bank,
+    ):
         records = evaluate(chosen, bank, arguments.k)
         if arguments.json:
             answer = {

@@ -150,9 +150,8 @@ def measure(settings: Settings, entries: int, users: int, seed: int, tell: Tell)
     middle = groups["median"][0]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         open_s = process.submit(open_seconds, settings, middle, asker.question()).result()
-    return Scale(
-        entries, users, embedder, insert_s, index_s, insert_cpu_s, search, after_write, rss, disk, open_s
-    )
+    stored = (insert_s, index_s, insert_cpu_s)
+    return Scale(entries, users, embedder, *stored, search, after_write, rss, disk, open_s)
 
 
 def open_seconds(settings: Settings, user: str, question: str) -> float:

@@ -44,12 +44,8 @@ CHUNK_TURNS = 20
 """Turns remembered in one go: the window at which an episode saturates."""
 Unit = Literal["chunk", "session's end", "question"]
 UNITS: tuple[Unit, ...] = ("chunk", "session's end", "question")
-COUNTS: tuple[Literal["calls", "input_tokens", "output_tokens"], ...] = (
-    "calls",
-    "input_tokens",
-    "output_tokens",
-)
-SHARE = 0.95
+Count = Literal["calls", "input_tokens", "output_tokens"]
+COUNTS: tuple[Count, ...] = ("calls", "input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True)
@@ -132,7 +128,7 @@ def times(steps: Sequence[Step]) -> dict[str, dict[str, float]]:
         "question": [1000 * step.seconds for step in steps if step.unit == "question"],
     }
     return {
-        name: {"median": median(own), "p95": sorted(own)[ceil(SHARE * len(own)) - 1]}
+        name: {"median": median(own), "p95": sorted(own)[ceil(0.95 * len(own)) - 1]}
         for name, own in values.items()
         if own
     }

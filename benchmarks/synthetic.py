@@ -11,70 +11,28 @@ SESSION_TURNS = 20
 START = datetime(2024, 1, 1, 9, tzinfo=UTC)
 
 _OWN, _OTHER = "Ada", "Ben"
-_SYLLABLES = [
-    "ba",
-    "be",
-    "bo",
-    "da",
-    "di",
-    "do",
-    "fa",
-    "fi",
-    "ga",
-    "go",
-    "ha",
-    "ji",
-    "ka",
-    "ki",
-    "ko",
-    "la",
-    "le",
-    "li",
-    "lo",
-    "ma",
-    "mi",
-    "mo",
-    "na",
-    "ni",
-    "no",
-    "pa",
-    "pe",
-    "ra",
-    "re",
-    "ri",
-    "ro",
-    "sa",
-]
+_SYLLABLES = (
+    "ba", "be", "bo", "da", "di", "do", "fa", "fi", "ga", "go", "ha", "ji", "ka", "ki", "ko", "la",
+    "le", "li", "lo", "ma", "mi", "mo", "na", "ni", "no", "pa", "pe", "ra", "re", "ri", "ro", "sa",
+)  # fmt: skip
 _WHEN = (
     "yesterday", "last week", "this morning", "on Friday", "in March", "two days ago", "next month",
-    "in 2019",
-    "on 3 May 2021", "last summer", "tonight", "every Tuesday",
+    "in 2019", "on 3 May 2021", "last summer", "tonight", "every Tuesday",
 )  # fmt: skip
 _THINGS = (
-    "bicycle", "violin", "recipe", "garden", "report", "boat", "novel", "camera", "tent", "printer",
-    "lamp", "jacket",
-    "server", "invoice", "puzzle", "ticket", "engine", "carpet", "letter", "window", "battery", "kettle",
-    "ladder",
-    "painting", "bread", "soup", "telescope", "keyboard", "bridge", "greenhouse",
+    "bicycle", "violin", "recipe", "garden", "report", "boat", "novel", "camera", "tent", "printer", "lamp",
+    "jacket", "server", "invoice", "puzzle", "ticket", "engine", "carpet", "letter", "window", "battery",
+    "kettle", "ladder", "painting", "bread", "soup", "telescope", "keyboard", "bridge", "greenhouse",
 )  # fmt: skip
 _DID = (
     "bought", "repaired", "lost", "found", "painted", "borrowed", "sold", "planned", "finished", "broke",
-    "cleaned",
-    "moved", "described", "ordered", "returned", "compared", "measured", "wrapped", "sketched", "explained",
+    "cleaned", "moved", "described", "ordered", "returned", "compared", "measured", "wrapped", "sketched",
+    "explained",
 )  # fmt: skip
 _LIKE = (
-    "old",
-    "blue",
-    "heavy",
-    "quiet",
-    "expensive",
-    "broken",
-    "tiny",
-    "green",
-    "second-hand",
-    "wooden",
+    "old", "blue", "heavy", "quiet", "expensive", "broken", "tiny", "green", "second-hand", "wooden",
     "famous",
-)
+)  # fmt: skip
 _SAID = (
     "I {did} the {like} {thing} {when} with {name}.",
     "{name} {did} a {thing} in {place} {when}, and I was there.",

@@ -10,48 +10,202 @@ embedded; several share the ledger and a `chroma run` server, and each session m
 
 In the end what is stored (by the public API, in the ledger's tables, in Chroma, and for one process in every
 file) is compared with what must be, and the exit code is 1 if anything was lost, doubled, crossed or not
-forgotten, or an operation failed.
+forgotten, or an operation failed. Everything measured is printed as one JSON object.
 """
 
 import json
+import multiprocessing
+import os
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
+from multiprocessing.context import SpawnProcess
+from multiprocessing.queues import Queue
 from pathlib import Path
+from queue import Empty
 from statistics import median
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.soak.findings import FAULTS
-from benchmarks.soak.meters import LATE, slope
-from benchmarks.soak.plan import KINDS
-from benchmarks.soak.pool import Soak, soak, totals
+from benchmarks.soak.check import FAULTS, Finding, compare, in_files
+from benchmarks.soak.meters import resident_mb, slope
+from benchmarks.soak.plan import KINDS, Person, Stint
+from benchmarks.soak.worker import SAMPLE_SECONDS, Done, Measured, Told, serve
 from memcycle.core.errors import StoreError
+from memcycle.core.settings import Settings
+from memcycle.evals.run import running
+from memcycle.memory import Memory
+from tests.chroma_server import chroma_server
+from tests.loopback import served, served_so_far
 
-TARGET = 0.6
+PATIENCE = 300.0
+"""Seconds without a word of any process, after which a soak is given up."""
+LOOK_SECONDS = 0.5
 WARM_UP = 1 / 3
-"""Of the time, left out where growth is measured."""
-SHOWN = 10
+"""Of the time, left out where growth of memory is measured."""
+GLIBC = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "1048576"}
+"""As a service has it that stays up: else each thread of many gets an arena, which is hardly given back, nor
+are large blocks once one of their size was freed."""
+
+
+@dataclass
+class Soak:
+    """What came of it.
+
+    Attributes:
+        seconds: From the first stint to the last one's end. calls: model calls meanwhile; served_s: what the
+            server took for one, the mean.
+        full_seconds, full_calls: The same until no new stints were begun, while all users were there.
+        entries: Stored at the end.
+        server_resident: MB of the Chroma server, by seconds; none where there is no server, or no /proc.
+    """
+
+    users: int
+    processes: int
+    latency: float
+    seconds: float = 0.0
+    calls: int = 0
+    full_seconds: float = 0.0
+    full_calls: int = 0
+    served_s: float = 0.0
+    entries: int = 0
+    done: list[Done] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
+    server_resident: list[tuple[float, float]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        """Throughput, with all users there, against what latency allows: calls x latency / users / seconds.
+
+        1 where every user always waits for exactly one call of the model, which is all that users who call
+        one after another can do; what is missing is time that memcycle took.
+        """
+        return self.full_calls * self.latency / self.users / self.full_seconds if self.full_seconds else 0.0
+
+    def left(self, user: str) -> set[str]:
+        """Ids of a user's facts and episodes that must be stored in the end."""
+        kept: set[str] = set()
+        for done in self.done:
+            if done.user == user:
+                kept = set() if done.erased_all else (kept | done.made) - done.erased
+        return kept
+
+
+def soak(settings: Settings, result: Soak, *, seconds: float, seed: int, tell: Callable[[str], None]) -> Soak:
+    """Runs it in an empty home; several processes share a Chroma server.
+
+    Raises:
+        StoreError: a process died or says nothing any more.
+    """
+    persons = [Person(number, seed) for number in range(result.users)]
+    server_folder = settings.home.parent / "chroma-server"
+    with (
+        served(result.latency) as url,
+        chroma_server(server_folder) if result.processes > 1 else nullcontext(None) as server,
+    ):
+        if server is not None:
+            settings = settings.model_copy(update={"chroma_url": server.url})
+        tell("starting")
+        process = server and server.process.pid
+        _run(settings, url, persons, result, seconds=seconds, server=process, tell=tell)
+        tell("comparing")
+        result.findings = [finding for done in result.done for finding in done.findings]
+        result.findings += compare(settings, persons, {one.user: result.left(one.user) for one in persons})
+    if result.processes == 1:
+        result.findings += in_files(settings.home, {mark for person in persons for mark in person.gone})
+    with Memory.open(settings.home, read_only=True) as memory:
+        result.entries = sum(len(memory.memories(user=person.user)) for person in persons)
+    return result
+
+
+def _run(
+    settings: Settings,
+    url: str,
+    persons: Sequence[Person],
+    result: Soak,
+    *,
+    seconds: float,
+    server: int | None,
+    tell: Callable[[str], None],
+) -> None:
+    """Starts the processes, has the users live, and notes what was measured.
+
+    Args:
+        seconds: How long new stints are begun.
+        server: The process of the Chroma server.
+    """
+    os.environ.update(GLIBC | dict(os.environ))
+    context = multiprocessing.get_context("spawn")
+    tasks: Queue[Stint | None] = context.Queue()
+    told: Queue[Told] = context.Queue()
+    slots = -(-result.users // result.processes)
+    workers = [
+        context.Process(target=serve, args=(settings, url, slots, tasks, told), daemon=True, name=f"soak-{n}")
+        for n in range(1, result.processes + 1)
+    ]
+    with running(workers):
+        for _ in workers:
+            _next(told, workers)
+        before, started, stints = served_so_far(url), time.perf_counter(), {one.user: one for one in persons}
+        for person in persons:
+            tasks.put(person.next_stint())
+        while stints:
+            said = _next(told, workers)
+            assert isinstance(said, Done)  # noqa: S101 - nothing else is told while users live
+            over = time.perf_counter() - started
+            _note(result, said, over, server)
+            tell(f"{over:4.0f} s, {len(result.done)} sessions, {len(result.errors)} errors")
+            if over < seconds and not said.errors:
+                tasks.put(stints[said.user].next_stint())
+                continue
+            if len(stints) == result.users:
+                result.full_seconds, result.full_calls = over, served_so_far(url).calls - before.calls
+            del stints[said.user]
+        result.seconds, after = time.perf_counter() - started, served_so_far(url)
+        result.calls = after.calls - before.calls
+        result.served_s = (after.seconds - before.seconds) / max(1, result.calls)
+        for _ in range(slots * len(workers)):
+            tasks.put(None)
+        while len(result.measured) < len(workers):
+            said = _next(told, workers)
+            result.measured += [said] if isinstance(said, Measured) else []
+
+
+def _note(result: Soak, done: Done, over: float, server: int | None) -> None:
+    result.done.append(done)
+    result.errors += done.errors
+    if server and over >= SAMPLE_SECONDS * len(result.server_resident):
+        result.server_resident.append((over, resident_mb(server) or 0.0))
+
+
+def _next(told: "Queue[Told]", workers: Sequence[SpawnProcess]) -> Told:
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        try:
+            return told.get(timeout=LOOK_SECONDS)
+        except Empty:
+            died = [worker for worker in workers if worker.exitcode not in (None, 0)]
+            if died:
+                raise StoreError(f"process {died[0].name} died (exit code {died[0].exitcode})") from None
+    raise StoreError(f"no process said anything for {PATIENCE:.0f} s: something waits for ever")
 
 
 def figures(result: Soak) -> dict[str, Any]:
     """Everything measured, as plain JSON data."""
-    counted = totals(result)
     kinds = {}
     for kind in KINDS:
         times = [one for done in result.done for one in done.seconds.get(kind, ())]
         if times:
-            spent = sum(measured.kinds.get(kind, 0.0) for measured in result.measured)
-            metered = sum(done.metered[kind] for done in result.done)
-            kinds[kind] = {
-                "operations": len(times),
-                "calls": counted["calls"][kind] / len(times),
-                "median_s": median(times),
-                "cpu_ms": 1000 * spent / metered if metered else None,
-            }
+            calls = sum(done.calls[kind] for done in result.done) / len(times)
+            kinds[kind] = {"operations": len(times), "calls": calls, "median_s": median(times)}
+    operations = sum(int(row["operations"]) for row in kinds.values())
     whole = sum(measured.processor for measured in result.measured)
     return {
         "users": result.users,
@@ -59,25 +213,22 @@ def figures(result: Soak) -> dict[str, Any]:
         "latency_ms": 1000 * result.latency,
         "seconds": result.seconds,
         "sessions": len(result.done),
-        "operations": counted["operations"].total(),
+        "operations": operations,
         "calls": result.calls,
         "calls_per_s": result.full_calls / result.full_seconds,
         "share_of_latency": result.share,
         "served_ms": 1000 * result.served_s,
         "cpu_ms_per_call": 1000 * whole / max(1, result.calls),
+        "cpu_ms_per_operation": 1000 * whole / max(1, operations),
         "cpu_share_of_a_core": whole / result.seconds,
-        "cpu_ms_per_operation": 1000 * whole / max(1, counted["operations"].total()),
         "kinds": kinds,
         "memory_mb": [_memory(measured.resident) for measured in result.measured],
         "server_memory_mb": _memory(result.server_resident) if result.server_resident else None,
         "loop": [
             {
-                "worst_ms": measured.lag.worst[0].ms if measured.lag.worst else 0.0,
                 "over_100_ms": measured.lag.over,
                 "over_100_ms_by_itself": measured.lag.over_by_itself,
                 "looks": measured.lag.looks,
-                "collector_worst_ms": measured.lag.collector_ms,
-                "collector_worst_cpu_ms": measured.lag.collector_cpu_ms,
                 "worst": [block._asdict() for block in measured.lag.worst],
             }
             for measured in result.measured
@@ -88,79 +239,15 @@ def figures(result: Soak) -> dict[str, Any]:
         "faults": {fault: sum(one.fault == fault for one in result.findings) for fault in FAULTS},
         "findings": [one._asdict() for one in result.findings[:100]],
         "errors": result.errors,
-        "warnings": [measured.warnings for measured in result.measured],
+        "warnings": [dict(measured.warnings) for measured in result.measured],
     }
 
 
 def _memory(samples: list[tuple[float, float]]) -> dict[str, float | None]:
     """Memory at the start, in the middle and at the end, and its growth a minute after the warm-up."""
-    settled = samples[int(WARM_UP * len(samples)) :]
     start, middle, end = (samples[at][1] for at in (0, len(samples) // 2, -1))
-    return {"start": start, "middle": middle, "end": end, "growth_per_minute": slope(settled)}
-
-
-def _grown(memory: dict[str, float | None]) -> str:
-    grown = memory["growth_per_minute"]
-    return (
-        f"memory MB {memory['start']:.0f}, {memory['middle']:.0f}, {memory['end']:.0f}; growth a minute"
-        f" after the warm-up: {'-' if grown is None else f'{grown:+.1f}'}"
-    )
-
-
-def _show(console: Console, told: dict[str, Any]) -> None:
-    table = Table("operation", title=f"{told['users']} users, {told['processes']} process(es)")
-    for heading in ("done", "model calls each", "median s", "own CPU ms each"):
-        table.add_column(heading, justify="right")
-    for kind, row in told["kinds"].items():
-        cpu = "-" if row["cpu_ms"] is None else f"{row['cpu_ms']:.0f}"
-        numbers = (f"{row['calls']:.1f}", f"{row['median_s']:.2f}", cpu)
-        table.add_row(kind, str(row["operations"]), *numbers)
-    table.add_section()
-    calls = told["calls"] / max(1, told["operations"])
-    all_ = (f"{calls:.1f}", "", f"{told['cpu_ms_per_operation']:.0f}")
-    table.add_row("all, with what counts for none", str(told["operations"]), *all_)
-    console.print(table)
-    lines = [
-        f"{told['operations']} operations of {told['sessions']} sessions, {told['calls']} model calls in"
-        f" {told['seconds']:.0f} s; {told['calls_per_s']:.1f} calls a second while all users were there",
-        f"calls x latency / users / seconds: {told['share_of_latency']:.2f} (target {TARGET} or more);"
-        f" a reply took {told['served_ms']:.0f} ms",
-        f"own CPU: {told['cpu_ms_per_call']:.1f} ms a call, {told['cpu_share_of_a_core']:.2f} cores",
-        f"evidence showed what was asked for: {told['shown']} of {told['asked']}; entries at the end:"
-        f" {told['entries']}",
-    ]
-    if told["server_memory_mb"]:
-        lines.append(f"Chroma server: {_grown(told['server_memory_mb'])}")
-    for memory, loop in zip(told["memory_mb"], told["loop"], strict=True):
-        lines.append(_grown(memory))
-        lines.append(
-            f"event loop: longest block {loop['worst_ms']:.0f} ms, {loop['over_100_ms']} of {loop['looks']}"
-            f" looks over {1000 * LATE:.0f} ms, in {loop['over_100_ms_by_itself']} of them the process worked"
-            f" that long; garbage collector at most {loop['collector_worst_ms']:.0f} ms"
-            f" ({loop['collector_worst_cpu_ms']:.0f} of CPU)"
-        )
-        lines += [
-            f"  {one['ms']:.0f} ms, {one['cpu_ms']:.0f} of CPU: {one['running']}" for one in loop["worst"][:3]
-        ]
-    faults = ", ".join(f"{fault} {count}" for fault, count in told["faults"].items())
-    lines.append(f"{faults}; errors {len(told['errors'])}")
-    lines += [
-        f"  {one['fault']}: {one['user']}, {one['where']}: {one['what']}" for one in told["findings"][:SHOWN]
-    ]
-    lines += [f"  {error}" for error in told["errors"][:SHOWN]]
-    lines += [f"  warned {count} times: {what}" for own in told["warnings"] for what, count in own.items()]
-    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
-
-
-def _made(keep: Path) -> Path:
-    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
-        raise typer.BadParameter(f"{keep} is not empty: name a new folder", param_hint="--keep")
-    try:
-        keep.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        why = f"{keep} cannot be made: {error.strerror}; name another folder"
-        raise typer.BadParameter(why, param_hint="--keep") from None
-    return keep
+    grown = slope(samples[int(WARM_UP * len(samples)) :])
+    return {"start": start, "middle": middle, "end": end, "growth_per_minute": grown}
 
 
 def main(
@@ -173,31 +260,22 @@ def main(
     keep: Annotated[
         Path | None, typer.Option(help="Folder, new or empty, in which what is stored stays; else none does.")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object with everything.")] = False,
 ) -> None:
-    """Runs a soak and says what came of it; exit code 1 where something is wrong."""
-    errors = Console(stderr=True)
-    place = tempfile.TemporaryDirectory() if keep is None else nullcontext(_made(keep))
-    with place as folder, errors.status("") as status:
+    """Runs a soak and prints what came of it; exit code 1 where something is wrong."""
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        if any(keep.iterdir()):
+            raise typer.BadParameter(f"{keep} is not empty: name a new folder", param_hint="--keep")
+    place = tempfile.TemporaryDirectory() if keep is None else nullcontext(str(keep))
+    with place as folder, Console(stderr=True).status("") as status:
+        result = Soak(users, processes, latency_ms / 1000)
         try:
-            home = Path(folder) / "home"
-            result = soak(
-                home,
-                users=users,
-                processes=processes,
-                seconds=60 * minutes,
-                latency=latency_ms / 1000,
-                seed=seed,
-                tell=status.update,
-            )
+            settings = Settings(home=Path(folder) / "home")
+            soak(settings, result, seconds=60 * minutes, seed=seed, tell=status.update)
         except StoreError as error:
             sys.stderr.write(f"{error}\n")
             raise typer.Exit(1) from None
-    told = figures(result)
-    if json_:
-        sys.stdout.write(json.dumps(told) + "\n")
-    else:
-        _show(Console(), told)
+    sys.stdout.write(json.dumps(figures(result), indent=1) + "\n")
     if result.findings or result.errors:
         raise typer.Exit(1)
 

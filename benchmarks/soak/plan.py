@@ -172,11 +172,6 @@ def marks(text: str) -> set[str]:
     return {f"Q{found.group()[1:].lower()}" for found in MARK.finditer(text)}
 
 
-def number_of(user: str) -> int:
-    """The number of a user."""
-    return int(user.rpartition("-")[2])
-
-
 def strangers(text: str, user: str) -> set[str]:
     """The marks a text holds that are not the user's."""
-    return {mark for mark in marks(text) if int(mark[1:4]) != number_of(user)}
+    return {mark for mark in marks(text) if int(mark[1:4]) != int(user.rpartition("-")[2])}

@@ -9,8 +9,16 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import llama_server, small_model
-from benchmarks.small_model import Absent, chosen, figures, model_server
-from benchmarks.small_model_run import CappedModel, Heard, Runner, Step, budget, noted_roles, requests
+from benchmarks.small_model import (
+    Absent,
+    Heard,
+    Runner,
+    chosen,
+    model_server,
+    noted_roles,
+    requests,
+)
+from benchmarks.small_model import small_model as model_of
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Session, Turn, turn_id
@@ -37,16 +45,10 @@ def turns(texts=TEXTS, session="1"):
 
 def cycle(tmp_path, server, meddle=lambda _: None, sessions=None):
     heard = Heard()
-    model = CappedModel(
-        model="tiny",
-        base_url=server.url,
-        api_key="none",
-        max_tokens=50,
-        max_retries=0,
-        cap=100,
-        asked=heard.asked,
-    )
-    with Memory.open(tmp_path, user="ida", roles=noted_roles(model, heard)) as memory:
+    with (
+        model_of(server.url, heard, max_tokens=50, timeout=30) as model,
+        Memory.open(tmp_path, user="ida", roles=noted_roles(model, heard)) as memory,
+    ):
         runner = Runner(memory, heard, Theta(), meddle)
         return runner.run(sessions or [Session("1", turns())], ["Where are the bees?"], 2)
 
@@ -54,11 +56,11 @@ def cycle(tmp_path, server, meddle=lambda _: None, sessions=None):
 @pytest.mark.enable_socket
 def test_a_sound_model_gives_a_sound_run(tmp_path):
     with loopback() as server:
-        told = figures(cycle(tmp_path, server))
+        told = cycle(tmp_path, server).figures()
     assert told["sound"]
     assert told["unproven"] == []
     assert (told["turns"], told["lost"], told["doubled"], told["silent"]) == (3, [], [], [])
-    assert told["proposed"] == told["stored"] + told["rejected"] + told["merged"] > 0
+    assert told["proposed"] == told["stored"] + told["refused"] + told["merged"] > 0
     assert [told["units"][unit]["steps"] for unit in ("chunk", "session's end", "question")] == [2, 1, 1]
     assert told["sessions"] == ["1: committed"]
     assert told["roles"]["constructor"]["calls"] == told["roles"]["constructor"]["runs"] == 2
@@ -83,8 +85,8 @@ def test_what_the_model_invents_is_told_to_be_rejected(tmp_path):
     invented = {"facts": [{"text": "Ida is an astronaut on Mars.", "turn": 9}]}
     with loopback() as server:
         server.script("constructor", invented, invented)
-        told = figures(cycle(tmp_path, server))
-    assert (told["proposed"], told["rejected"], told["silent"]) == (2, 2, [])
+        told = cycle(tmp_path, server).figures()
+    assert (told["proposed"], told["refused"], told["silent"]) == (2, 2, [])
     assert told["sound"]
 
 
@@ -118,15 +120,6 @@ def test_a_lost_turn_a_wrong_deletion_and_a_silent_proposal_are_found(tmp_path):
 
 
 @pytest.mark.enable_socket
-def test_a_run_in_which_nothing_is_proposed_shows_nothing(tmp_path):
-    with loopback() as server:
-        server.script("constructor", *[{"facts": []}] * 9)
-        made = cycle(tmp_path, server)
-    assert made.is_sound
-    assert made.unproven == ["the model proposed no fact"]
-
-
-@pytest.mark.enable_socket
 def test_a_cut_reply_is_asked_for_again_within_the_cap(tmp_path):
     with loopback() as server:
         server.script("constructor", Reply('{"facts": [', finish="length"))
@@ -138,17 +131,6 @@ def test_a_cut_reply_is_asked_for_again_within_the_cap(tmp_path):
 def test_a_request_to_forget_must_stand_in_a_turn():
     assert requests(["please  FORGET that I sold"], turns()) == 1
     assert requests(["I sold my canoe", "forget everything", ""], turns()) == 0
-
-
-def test_a_step_over_its_budget_is_told():
-    heard = Heard()
-    runner = Runner(memory=None, heard=heard, theta=Theta(), tell=lambda _: None)
-    allowed = budget("chunk", 2, 3, 5, 6)
-    assert allowed == 6 + 6 + 1 + 2
-    for runs, calls in ((allowed, 1), (allowed + 1, 1), (1, 99)):
-        runner.cycle.steps.append(Step("chunk", f"{runs}/{calls}", 1.0, {}, calls, runs, allowed, 40))
-    assert [step.name for step in runner.cycle.over] == [f"{allowed + 1}/1", "1/99"]
-    assert not runner.cycle.is_sound
 
 
 def test_sessions_are_chosen_and_cut():

@@ -1,86 +1,109 @@
-"""A tiny soak in this process: stints are done through the API, and what is wrong in a store is found."""
+"""A soak's users, done through the API in this process; and that what is wrong in a store is found."""
 
+import json
 import sqlite3
-from pathlib import Path
+import subprocess
+import sys
 
 import pytest
-from typer import BadParameter
 
-from benchmarks.soak.__main__ import main
-from benchmarks.soak.drive import Driver, left
-from benchmarks.soak.plan import Op, Person, Stint
-from benchmarks.soak.pool import compare
+from benchmarks.soak.__main__ import Soak
+from benchmarks.soak.check import API, INDEX, LEDGER, Held, compare, findings, in_files
+from benchmarks.soak.plan import LIFE, Op, Person, Stint
+from benchmarks.soak.worker import Done, Driver
 from memcycle.core.settings import Settings
 from memcycle.memory import Memory
 
 
-@pytest.fixture
-async def lived(tmp_path):
-    """Three users, two sessions each, and what their stints reported."""
-    settings, persons, done = Settings(home=tmp_path), [Person(number) for number in range(3)], []
+async def test_a_sound_store_has_no_findings_and_a_broken_one_has(tmp_path):
+    settings, persons, soak = Settings(home=tmp_path), [Person(number) for number in range(3)], Soak(3, 1, 0)
+    fails = Stint("user-001", 0, (Op("end_session", "s" * 5000), Op("forget", mark="Q001x99999")))
     async with Memory.open(settings=settings) as memory:
         for person in persons:
-            done += [await Driver(memory).run(person.next_stint()) for _ in range(2)]
-    made = {person.user: left(set(), [one for one in done if one.user == person.user]) for person in persons}
-    return settings, persons, done, made
-
-
-async def test_a_sound_store_has_no_findings(lived):
-    settings, persons, done, made = lived
-    assert not [error for one in done for error in one.errors]
-    assert not [finding for one in done for finding in one.findings]
+            soak.done += [await Driver(memory).run(person.next_stint()) for _ in range(2)]
+        failed = await Driver(memory).run(fails)
+    assert not [one for done in soak.done for one in (*done.errors, *done.findings)]
+    made = {person.user: soak.left(person.user) for person in persons}
     assert sum(map(len, made.values())) > 0
     assert not compare(settings, persons, made)
 
+    assert [error.split(":")[1] for error in failed.errors] == [" BadInput"]
+    assert [(one.fault, one.where) for one in failed.findings] == [("lost", "forget")]
 
-async def test_what_a_ledger_loses_or_crosses_is_found(lived):
-    settings, persons, _, made = lived
-    compare(settings, persons, made)  # ends what is open
-    with sqlite3.connect(settings.home / "ledger.sqlite3") as ledger:
+    with sqlite3.connect(tmp_path / "ledger.sqlite3") as ledger:
         ledger.execute(
             "UPDATE entries SET status = 'forgotten' WHERE row IN (SELECT row FROM entries"
             " WHERE user = 'user-001' AND granularity = 'raw' AND status = 'active' LIMIT 1)"
         )
         ledger.execute("UPDATE turns SET text = 'I met Q007x00001.' WHERE row = (SELECT min(row) FROM turns)")
     ledger.close()
-    found = {(one.fault, one.user, one.where) for one in compare(settings, persons, made)}
-    assert {("lost", "user-001", "API"), ("lost", "user-001", "ledger")} <= found
+    found = {(one.fault, one.user, one.where) for one in compare(settings, persons, {"user-002": {"no-id"}})}
+    assert {("lost", "user-001", API), ("lost", "user-001", LEDGER), ("lost", "user-002", "history")} <= found
     assert {where for fault, _, where in found if fault == "crossed"} == {"ledger: turns"}
 
 
-async def test_an_entry_that_was_reported_and_is_not_there_is_found(lived):
-    settings, persons, _, made = lived
-    found = compare(settings, persons, {**made, "user-002": {"no-such-id"}})
-    assert [(one.fault, one.where, one.what) for one in found] == [("lost", "history", "no-such-id")]
+def test_what_must_be_there_follows_from_what_was_done():
+    for number in range(10):
+        person, said, gone = Person(number), set(), set()
+        for stint in [person.next_stint() for _ in range(2 * LIFE)]:
+            for op in stint.ops:
+                said |= {message.mark for message in op.messages}
+                if op.kind == "ask":
+                    assert {mark for mark in said | gone if mark in op.without} == gone
+                leaves = {op.mark} if op.kind == "forget" else said if op.kind == "forget_user" else set()
+                said, gone = said - leaves, gone | leaves
+        assert (set(person.said), person.gone) == (said, gone)
+        assert gone
 
 
-async def test_an_operation_that_fails_is_noted_and_the_next_is_done(tmp_path):
-    person = Person(1)
-    stint = person.next_stint()
-    async with Memory.open(tmp_path) as memory:
-        done = await Driver(memory).run(Stint("user-001", 0, (Op("end_session", "s" * 5000), *stint.ops)))
-    assert len(done.errors) == 1
-    assert done.errors[0].startswith("end_session of user-001: BadInput")
-    assert len(done.seconds["end_session"]) == 2
-    assert len(done.made) > 0
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda held: held, set()),
+        (lambda held: held[1:], {"lost"}),
+        (lambda held: [*held, held[0]], {"doubled"}),
+        (lambda held: [*held, held[0]._replace(raw=False)], set()),
+        (lambda held: [*held, held[0]._replace(where="events", text="I met q002x00001.")], {"crossed"}),
+        (lambda held: [*held, Held("user-002", API, "Hello.")], {"crossed"}),
+        (
+            lambda held: [*held, held[0]._replace(where="probes", text="Who is Q001x99999?")],
+            {"not forgotten"},
+        ),
+    ],
+)
+def test_each_fault_is_told_from_the_others(change, wrong):
+    person = Person(1, gone={"Q001x99999"})
+    person.next_stint()
+    held = [
+        Held(person.user, where, message.text, whole=True, raw=True)
+        for where in (API, LEDGER, INDEX)
+        for _, message in person.said.values()
+    ]
+    assert {one.fault for one in findings([person], change(held))} == wrong
 
 
-async def test_what_is_to_be_forgotten_and_is_not_there_is_lost(tmp_path):
-    async with Memory.open(tmp_path) as memory:
-        done = await Driver(memory).run(Stint("user-001", 0, (Op("forget", mark="Q001x00009"),)))
-    assert [(one.fault, one.what) for one in done.findings] == [("lost", "Q001x00009")]
+def test_forgotten_marks_are_found_in_any_file(tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"\xff\x00q001x00001\xfe, Q001x00009")
+    assert [one.what for one in in_files(tmp_path, {"Q001x00001", "Q001x00003"})] == ["Q001x00001"]
 
 
-@pytest.mark.parametrize("make", [Path.write_text, lambda path, text: path.mkdir() or (path / text).touch()])
-def test_what_is_in_a_folder_already_is_left_alone(tmp_path, make):
-    keep = tmp_path / "kept"
-    make(keep, "mine")
-    with pytest.raises(BadParameter, match="is not empty: name a new folder"):
-        main(keep=keep)
-    assert [path.name for path in tmp_path.rglob("*")] in (["kept"], ["kept", "mine"])
+def test_ids_that_must_be_left_follow_from_what_was_reported():
+    done = [
+        Done("u", made={"a", "b"}, erased={"b"}),
+        Done("u", made={"c"}, erased={"a"}),
+        Done("v", made={"d"}),
+    ]
+    assert Soak(2, 1, 0, done=done).left("u") == {"c"}
+    assert Soak(2, 1, 0, done=[*done, Done("u", made={"e"}, erased_all=True)]).left("u") == set()
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(BadParameter, match=r"file/kept cannot be made: Not a directory; name another folder"):
-        main(keep=tmp_path / "file" / "kept")
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_short_soak_is_measured_and_nothing_is_wrong(processes):
+    options = ["--users", "2", "--minutes", "0", "--latency-ms", "1", "--processes", str(processes)]
+    command = [sys.executable, "-m", "benchmarks.soak", *options]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=300).stdout)
+    assert (told["sessions"], sum(told["faults"].values()), told["errors"]) == (2, 0, [])
+    assert min(told[name] for name in ("calls", "share_of_latency", "cpu_ms_per_operation", "asked")) > 0
+    assert len(told["memory_mb"]) == len(told["loop"]) == processes
+    assert told["shown"] == told["asked"]
