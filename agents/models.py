@@ -1,4 +1,4 @@
-"""Chat models by name, and what their errors mean."""
+"""Chat models by name."""
 
 import functools
 import os
@@ -11,6 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr, ValidationError
 
+from memcycle.agents.provider_errors import first_line
 from memcycle.core.errors import ModelUnavailable
 
 RULES = "rules"
@@ -58,7 +59,7 @@ def open_model(name: str, **args: Any) -> BaseChatModel:
         return client(model=model, base_url=base_url, api_key=secret, **options)
     except (ValidationError, TypeError, ValueError) as error:
         raise ModelUnavailable(
-            f"model {name!r} cannot be opened with these arguments: {_brief(error)}"
+            f"model {name!r} cannot be opened with these arguments: {first_line(error)}"
         ) from error
 
 
@@ -94,45 +95,5 @@ def model_opener(args: Mapping[str, Any]) -> "Callable[[str | BaseChatModel], Ba
     return opened
 
 
-def explain_model_error(error: BaseException) -> ModelUnavailable | None:
-    """One clear line for an error of a provider's client, None for any other error.
-
-    For the face: `raise explained from error`. Inside the graphs provider errors travel as they are.
-    """
-    if isinstance(error, ModelUnavailable):
-        return error
-    if not isinstance(error, openai.APIError):
-        return None
-    where = f" at {error.request.url.host}" if error.request is not None else ""
-    return ModelUnavailable(f"the model server{where} {_trouble(error)}")
-
-
-def _trouble(error: openai.APIError) -> str:
-    """What went wrong and what to do."""
-    # APITimeoutError is a kind of APIConnectionError: the narrower one first.
-    told: list[tuple[type[openai.APIError], str]] = [
-        (openai.APITimeoutError, "did not answer in time; raise `timeout` or check that the model is loaded"),
-        (openai.APIConnectionError, "cannot be reached; check the base URL and that the server runs"),
-        (openai.AuthenticationError, "refused the key; check OPENAI_API_KEY or api_key"),
-        (openai.PermissionDeniedError, "does not allow this key to use this model"),
-        (openai.NotFoundError, "knows no such model or path; check the model name and the base URL"),
-        (openai.RateLimitError, "is at its rate limit or out of quota; wait, or raise `max_retries`"),
-        (openai.InternalServerError, "failed (status 5xx); try again later"),
-    ]
-    for kind, words in told:
-        if isinstance(error, kind):
-            return words
-    return f"rejected the request: {_brief(error)}"
-
-
 def _environment(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
-
-
-def _brief(error: Exception) -> str:
-    """The first line of an error, without values (a key may be among them)."""
-    if isinstance(error, ValidationError):
-        return "; ".join(
-            f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False)
-        )
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -1,4 +1,4 @@
-"""What went wrong when a model was asked: whether asking again may help, whether it was shown too much.
+"""Reading of a model's reply: its text or tool call, the JSON in it, and the output that it holds.
 
 Tolerated: reasoning before the answer, prose, fences, trailing commas, literal line breaks in strings, a
 bare list where one list is all that is asked. Everything else is an error for the model to put right.
@@ -6,20 +6,12 @@ bare list where one list is all that is asked. Everything else is an error for t
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_origin
+from typing import Any, NamedTuple, TypeVar, get_origin
 
-from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.messages.ai import UsageMetadata
 from pydantic import BaseModel, ValidationError
-
-from memcycle.core.errors import ModelUnavailable, RoleFailed
-
-if TYPE_CHECKING:
-    from openai import LengthFinishReasonError
 
 DECODER = json.JSONDecoder(strict=False)
 """Literal line breaks inside strings are taken: models write them, and they cannot be mistaken."""
@@ -28,7 +20,15 @@ _FENCE = re.compile(r"\A```[\w-]*\s*\n(.*?)\n?\s*```\Z", re.DOTALL)
 _ANY = re.compile(r"[{\[]")
 
 
-class Found(NamedTuple):
+class Unreadable(ValueError):
+    """A reply that does not hold the output asked for. `str(error)` is told to the model."""
+
+
+class NoAnswer(ValueError):
+    """The model or its provider gave no answer. Asking again in the same words is no use."""
+
+
+class FoundJson(NamedTuple):
     """JSON values of a text in order, and what broke if one began and did not end."""
 
     values: list[Any]
@@ -45,11 +45,11 @@ def whole_json(text: str) -> Any:
     return first.value if first and not first.broken and first.end == len(bare) else None
 
 
-def find_json(text: str) -> Found:
+def find_json(text: str) -> FoundJson:
     """The outermost JSON values of a text, in order."""
     spans = list(_spans(text))
     broken = next((span.broken for span in spans if span.broken), "")
-    return Found([span.value for span in spans if not span.broken], broken)
+    return FoundJson([span.value for span in spans if not span.broken], broken)
 
 
 class _Span(NamedTuple):
@@ -110,14 +110,6 @@ _BLOCK = re.compile(rf"<({_REASONING})>.*?</\1>|\[THINK\].*?\[/THINK\]", re.DOTA
 _CLOSE = re.compile(rf"\A.*(?:</(?:{_REASONING})>|\[/THINK\])", re.DOTALL | re.IGNORECASE)
 _OPEN = re.compile(rf"(?:<(?:{_REASONING})>|\[THINK\]).*", re.DOTALL | re.IGNORECASE)
 _SHOWN_ERRORS = 5
-
-
-class Unreadable(ValueError):
-    """A reply that does not hold the output asked for. `str(error)` is told to the model."""
-
-
-class NoAnswer(ValueError):
-    """The model or its provider gave no answer. Asking again in the same words is no use."""
 
 
 def read_reply(
@@ -271,7 +263,7 @@ def _only_dict(text: str) -> dict[str, Any]:
     raise Unreadable(found.broken or "the arguments are not one JSON object")
 
 
-def _choose(found: Found, text: str, model: type[Output], context: Mapping[str, Any] | None) -> Output:
+def _choose(found: FoundJson, text: str, model: type[Output], context: Mapping[str, Any] | None) -> Output:
     """The last object that fits; else a bare list where one list is all that is asked."""
     objects = [value for value in found.values if isinstance(value, dict)]
     error: Unreadable | None = None
@@ -328,102 +320,3 @@ def _explain(error: ValidationError) -> str:
     for one in error.errors(include_url=False, include_input=False, include_context=False)[:_SHOWN_ERRORS]:
         lines.append(f"{'.'.join(str(part) for part in one['loc']) or 'reply'}: {one['msg']}")
     return "; ".join(lines)
-
-
-_UNSUPPORTED = {400, 404, 415, 422, 501}
-_TOOLS = ("tool", "function")
-# Models whose schema mode is a tool call underneath are refused in the words of tools.
-_NAMES = {
-    "json_schema": ("response_format", "json_schema", "structured", "guided", "strict", *_TOOLS),
-    "tools": _TOOLS,
-}
-
-
-def rejects_rung(error: Exception, rung: str) -> bool:
-    """Whether the server said that it does not know this way (`json_schema`, `tools`) of asking."""
-    if isinstance(error, ContextOverflowError) or getattr(error, "status_code", None) not in _UNSUPPORTED:
-        return False
-    said = _said(error)
-    return any(name in said for name in _NAMES.get(rung, ()))
-
-
-def rejects_budget(error: Exception) -> bool:
-    """Whether the server said that so many output tokens are more than the model has."""
-    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    return getattr(error, "status_code", None) in _UNSUPPORTED and any(name in _said(error) for name in names)
-
-
-def reply_in_error(error: Exception) -> AIMessage | None:
-    """The reply that the client's own parser raised over, None where the error is about something else.
-
-    Raises:
-        NoAnswer: a content filter, or a completion without choices.
-        ModelUnavailable: what came back is not a chat completion at all.
-    """
-    # An SDK that is not loaded has raised nothing; loading it takes a second.
-    openai: Any = sys.modules.get("openai")
-    if openai and isinstance(error, openai.LengthFinishReasonError):
-        return _cut_reply(error)
-    if openai and isinstance(error, openai.ContentFilterFinishReasonError):
-        raise NoAnswer("the provider's content filter stopped the reply") from error
-    # The client indexes and iterates choices without looking; its errors are told apart by their words.
-    if isinstance(error, IndexError) or (
-        isinstance(error, TypeError | KeyError)
-        and ("choices" in str(error) or "'NoneType' object is not" in str(error))
-    ):
-        raise NoAnswer("the server's completion has no choices") from error
-    alien = isinstance(error, AttributeError) and "choices" in str(error)
-    if alien or (isinstance(error, ValueError) and type(error).__module__ in {"builtins", "json.decoder"}):
-        raise ModelUnavailable(
-            "the server's reply is not a chat completion; check that the base URL is that of an "
-            "OpenAI-compatible server (it usually ends in /v1)"
-        ) from error
-    return None
-
-
-def _cut_reply(error: "LengthFinishReasonError") -> AIMessage:
-    usage = error.completion.usage
-    counted = usage and UsageMetadata(
-        input_tokens=usage.prompt_tokens,
-        output_tokens=usage.completion_tokens,
-        total_tokens=usage.total_tokens,
-    )
-    text = error.completion.choices[0].message.content or ""
-    return AIMessage(text, response_metadata={"finish_reason": "length"}, usage_metadata=counted or None)
-
-
-def _said(error: Exception) -> str:
-    """Message and body in lower case: servers differ in where they say it."""
-    return f"{error} {getattr(error, 'body', '')}".lower()
-
-
-_PASSING = frozenset({408, 409, 425, 429})
-_SERVER = 500
-_TOO_LARGE = 413
-_BAD_REQUEST = 400
-_LENGTH = re.compile(
-    r"context[ _](?:length|window)|maximum context|too (?:long|large|many tokens)|prompt is too long|"
-    r"max(?:imum)?[ _]tokens|token limit",
-    re.IGNORECASE,
-)
-_CONNECTION = re.compile(r"(?:Connection|Connect|Timeout|Read|Write|Protocol)(?:Error|Timeout)?$")
-
-
-def may_pass(error: Exception) -> bool:
-    """Whether the same question may be answered a little later.
-
-    True for a reply that fitted no schema, for a server that was busy, broken or out of reach; not for a
-    refused key or a wrong request. Told by status and kind, as all providers' clients have them.
-    """
-    if isinstance(error, RoleFailed | TimeoutError | ConnectionError):
-        return True
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        return status in _PASSING or status >= _SERVER
-    return bool(_CONNECTION.search(type(error).__name__))
-
-
-def is_too_long(error: Exception) -> bool:
-    """Whether a model refused since it was shown more than it can take."""
-    status = getattr(error, "status_code", None)
-    return status == _TOO_LARGE or (status == _BAD_REQUEST and _LENGTH.search(str(error)) is not None)

@@ -1,121 +1,32 @@
 """Running a chat model for a role: a ladder of structured output, one re-ask, typed failure.
 
-The ladder is written once, as a generator of requests; two short drivers run it, sync and async.
+The ladder is written once, as a generator of requests, and driven sync and async.
 """
 
 import logging
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from pydantic import BaseModel
 
+from memcycle.agents.provider_errors import rejects_budget, rejects_rung, reply_in_error
 from memcycle.agents.reply import (
     NoAnswer,
     Unreadable,
     complete_items,
     output_tokens,
     read_reply,
-    rejects_budget,
-    rejects_rung,
-    reply_in_error,
     reply_words,
     was_cut,
 )
+from memcycle.agents.schema import outline, strict_schema
 from memcycle.agents.views import RoleInput, RoleOutput, TurnView
+from memcycle.core.driver import adrive, drive
 from memcycle.core.errors import PromptError, RoleFailed
 from memcycle.prompts import PromptSet
-
-_SIMPLE = {
-    "string": "string",
-    "integer": "integer",
-    "number": "number",
-    "boolean": "true|false",
-    "null": "null",
-}
-
-
-def strict_schema(model: type[BaseModel], name: str) -> dict[str, Any]:
-    """A JSON schema in the subset that strict structured output accepts.
-
-    Every object is closed and requires all of its keys, references are written out (several servers
-    do not follow them), and what the subset lacks (formats, ranges, defaults) moves into descriptions.
-
-    Args:
-        model: The output model. Must not refer to itself.
-        name: Title of the schema, which providers take as the name of the format or tool.
-    """
-    raw = model.model_json_schema()
-    schema = _strict(raw, raw.get("$defs", {}))
-    summary = (model.__doc__ or name).strip().splitlines()[0]
-    return {"title": name, "description": summary, **{k: v for k, v in schema.items() if k != "description"}}
-
-
-def outline(schema: dict[str, Any], indent: int = 0) -> str:
-    """A strict schema as a commented JSON outline, for people and for models that get it in the prompt.
-
-    Shorter than the schema itself, and less likely to be echoed instead of filled in.
-    """
-    if "anyOf" in schema:
-        return " or ".join(outline(option, indent) for option in schema["anyOf"])
-    if "enum" in schema:
-        return "|".join(f'"{value}"' for value in schema["enum"])
-    kind = schema.get("type", "")
-    if kind == "array":
-        return f"[{outline(schema['items'], indent)}, ...]"
-    if kind != "object":
-        return _SIMPLE.get(kind, "any")
-    pad = "  " * (indent + 1)
-    lines = []
-    for key, value in schema["properties"].items():
-        note = f"  // {value['description']}" if "description" in value else ""
-        lines.append(f'{pad}"{key}": {outline(value, indent + 1)},{note}')
-    return "\n".join(["{", *lines, "  " * indent + "}"])
-
-
-def _strict(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
-    if "$ref" in schema:
-        target = defs[schema["$ref"].rsplit("/", 1)[-1]]
-        return _strict({**target, **{key: value for key, value in schema.items() if key != "$ref"}}, defs)
-    description = _description(schema)
-    return {**({"description": description} if description else {}), **_shape(schema, defs)}
-
-
-def _shape(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
-    """The schema without description, and without what the strict subset lacks."""
-    kind = schema.get("type")
-    if "anyOf" in schema:
-        return {"anyOf": [_strict(option, defs) for option in schema["anyOf"]]}
-    if "const" in schema or "enum" in schema:
-        return {"type": kind or "string", "enum": schema.get("enum", [schema.get("const")])}
-    if kind == "array":
-        return {"type": kind, "items": _strict(schema["items"], defs)}
-    if kind == "object":
-        properties = {key: _strict(value, defs) for key, value in schema.get("properties", {}).items()}
-        return {
-            "type": kind,
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
-    return {"type": kind}
-
-
-def _description(schema: dict[str, Any]) -> str:
-    """The description with what strict schemas cannot say."""
-    said = [schema["description"].split("\n\n")[0].replace("\n", " ")] if "description" in schema else []
-    options = [schema, *schema.get("anyOf", [])]
-    if any(option.get("format") == "date-time" for option in options):
-        said.append("ISO 8601 with zone")
-    if "minimum" in schema or "maximum" in schema:
-        said.append(f"{schema.get('minimum', 'any')} to {schema.get('maximum', 'any')}")
-    return "; ".join(said)
-
 
 PROMPTS = "memcycle_prompts"
 """Key of `config["configurable"]` for one run's own prompts: text by role name."""
@@ -139,14 +50,6 @@ class _Rung(NamedTuple):
 class _Request(NamedTuple):
     runnable: Runnable[Any, Any]
     messages: list[BaseMessage]
-
-
-@dataclass(frozen=True)
-class _Done(Generic[Output]):
-    output: Output
-
-
-Talk = Generator[_Request, Any, Output]
 
 
 class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
@@ -200,16 +103,7 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
         return await self._acall_with_config(self._arun, input, config)
 
     def _run(self, value: Input, run_manager: CallbackManagerForChainRun, config: RunnableConfig) -> Output:  # noqa: ARG002
-        talk = self._talk(value, config)
-        step = _step(partial(next, talk))
-        while isinstance(step, _Request):
-            try:
-                advance = partial(talk.send, step.runnable.invoke(step.messages, config))
-            except Exception as error:  # noqa: BLE001 - handed to the talk, which raises what it cannot use
-                advance = partial(talk.throw, error)
-            step = _step(advance)
-        output: Output = step.output
-        return output
+        return drive(self._talk(value, config), lambda asked: asked.runnable.invoke(asked.messages, config))
 
     async def _arun(
         self,
@@ -218,17 +112,9 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
         config: RunnableConfig,
     ) -> Output:
         talk = self._talk(value, config)
-        step = _step(partial(next, talk))
-        while isinstance(step, _Request):
-            try:
-                advance = partial(talk.send, await step.runnable.ainvoke(step.messages, config))
-            except Exception as error:  # noqa: BLE001 - handed to the talk, which raises what it cannot use
-                advance = partial(talk.throw, error)
-            step = _step(advance)
-        output: Output = step.output
-        return output
+        return await adrive(talk, lambda asked: asked.runnable.ainvoke(asked.messages, config))
 
-    def _talk(self, value: Input, config: RunnableConfig) -> Talk[Output]:
+    def _talk(self, value: Input, config: RunnableConfig) -> Generator[_Request, Any, Output]:
         """The whole exchange: ask, enlarge the budget if the reply is cut, read, ask once more."""
         prompt = self._prompts_of(config).render(self.role, **value.placeholders())
         context = {"zone": _zone(value)}
@@ -310,14 +196,6 @@ def model_label(model: BaseChatModel) -> str:
     """The name a chat model goes by, else its class."""
     named = getattr(model, "model_name", None) or getattr(model, "model", None)
     return named if isinstance(named, str) else type(model).__name__
-
-
-def _step(advance: Callable[[], _Request]) -> "_Request | _Done[Any]":
-    """The talk's next request, or its output at its end."""
-    try:
-        return advance()
-    except StopIteration as end:
-        return _Done(end.value)
 
 
 def _rungs(model: BaseChatModel, schema: dict[str, Any]) -> list[_Rung]:

@@ -228,7 +228,7 @@ def die_with_parent() -> None:
 
 def portable(error: Exception) -> tuple[type[MemcycleError], str]:
     """An error as its kind and its words: those of providers cannot be sent to another process."""
-    from memcycle.agents.models import explain_model_error
+    from memcycle.agents.provider_errors import explain_model_error
 
     explained = explain_model_error(error)
     if explained is not None:

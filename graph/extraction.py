@@ -9,7 +9,7 @@ from typing import Any
 
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
 from memcycle.agents.guide import GuideOutput
-from memcycle.agents.reply import is_too_long, may_pass
+from memcycle.agents.provider_errors import is_too_long, may_pass
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import same_text
 from memcycle.core.errors import RoleFailed

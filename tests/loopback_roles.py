@@ -30,7 +30,7 @@ from memcycle.agents.refresher import ConflictView, RefresherInput
 from memcycle.agents.repairer import RepairerInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import OUTPUTS
-from memcycle.agents.runner import outline, strict_schema
+from memcycle.agents.schema import outline, strict_schema
 from memcycle.agents.verifier import VerifierInput
 from memcycle.agents.views import MemoryView, RoleInput, TurnView, View
 

@@ -117,7 +117,7 @@ def explained(command: Callable[P, T]) -> Callable[P, T]:
 def _one_line(error: Exception) -> str:
     """What went wrong and what to do, in one line."""
     if "openai" in sys.modules:  # loading it takes a second, and who has not loaded it had no error of its
-        from memcycle.agents.models import explain_model_error
+        from memcycle.agents.provider_errors import explain_model_error
 
         error = explain_model_error(error) or error
     words = " ".join(str(error).split())

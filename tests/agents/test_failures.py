@@ -4,7 +4,7 @@ import httpx
 import openai
 import pytest
 
-from memcycle.agents.reply import is_too_long, may_pass
+from memcycle.agents.provider_errors import is_too_long, may_pass
 from memcycle.core.errors import RoleFailed
 
 REQUEST = httpx.Request("POST", "http://model.test/v1")

@@ -6,7 +6,8 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 from pydantic import SecretStr
 
-from memcycle.agents.models import explain_model_error, open_model
+from memcycle.agents.models import open_model
+from memcycle.agents.provider_errors import explain_model_error
 from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.runner import ModelRole
 from memcycle.core.errors import BadInput, ModelUnavailable

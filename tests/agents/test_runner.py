@@ -16,7 +16,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from memcycle.agents.answerer import AnswererInput
 from memcycle.agents.models import open_model
 from memcycle.agents.roles import OUTPUTS, Roles
-from memcycle.agents.runner import PROMPTS, ModelRole, outline, strict_schema
+from memcycle.agents.runner import PROMPTS, ModelRole
+from memcycle.agents.schema import outline, strict_schema
 from memcycle.core.errors import ModelUnavailable, PromptError, RoleFailed
 from memcycle.prompts import PromptSet
 from tests.agents.conftest import TIME, chunk

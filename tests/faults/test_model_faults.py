@@ -5,7 +5,7 @@ import json
 import openai
 import pytest
 
-from memcycle.agents.models import explain_model_error
+from memcycle.agents.provider_errors import explain_model_error
 from memcycle.core.errors import ModelUnavailable
 from memcycle.core.world import World
 from memcycle.memory import Memory

@@ -1,0 +1,152 @@
+"""What errors of a model's provider mean: for the ladder of the runner, for a later try, for people.
+
+An SDK that is not loaded has raised nothing, and loading it takes a second: it is looked up, never imported.
+"""
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata
+from pydantic import ValidationError
+
+from memcycle.agents.reply import NoAnswer
+from memcycle.core.errors import ModelUnavailable, RoleFailed
+
+if TYPE_CHECKING:
+    from openai import LengthFinishReasonError
+
+_UNSUPPORTED = {400, 404, 415, 422, 501}
+_TOOLS = ("tool", "function")
+# Models whose schema mode is a tool call underneath are refused in the words of tools.
+_NAMES = {
+    "json_schema": ("response_format", "json_schema", "structured", "guided", "strict", *_TOOLS),
+    "tools": _TOOLS,
+}
+
+
+def rejects_rung(error: Exception, rung: str) -> bool:
+    """Whether the server said that it does not know this way (`json_schema`, `tools`) of asking."""
+    if isinstance(error, ContextOverflowError) or getattr(error, "status_code", None) not in _UNSUPPORTED:
+        return False
+    said = _said(error)
+    return any(name in said for name in _NAMES.get(rung, ()))
+
+
+def rejects_budget(error: Exception) -> bool:
+    """Whether the server said that so many output tokens are more than the model has."""
+    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    return getattr(error, "status_code", None) in _UNSUPPORTED and any(name in _said(error) for name in names)
+
+
+def reply_in_error(error: Exception) -> AIMessage | None:
+    """The reply that the client's own parser raised over, None where the error is about something else.
+
+    Raises:
+        NoAnswer: a content filter, or a completion without choices.
+        ModelUnavailable: what came back is not a chat completion at all.
+    """
+    openai: Any = sys.modules.get("openai")
+    if openai and isinstance(error, openai.LengthFinishReasonError):
+        return _cut_reply(error)
+    if openai and isinstance(error, openai.ContentFilterFinishReasonError):
+        raise NoAnswer("the provider's content filter stopped the reply") from error
+    # The client indexes and iterates choices without looking; its errors are told apart by their words.
+    if isinstance(error, IndexError) or (
+        isinstance(error, TypeError | KeyError)
+        and ("choices" in str(error) or "'NoneType' object is not" in str(error))
+    ):
+        raise NoAnswer("the server's completion has no choices") from error
+    alien = isinstance(error, AttributeError) and "choices" in str(error)
+    if alien or (isinstance(error, ValueError) and type(error).__module__ in {"builtins", "json.decoder"}):
+        raise ModelUnavailable(
+            "the server's reply is not a chat completion; check that the base URL is that of an "
+            "OpenAI-compatible server (it usually ends in /v1)"
+        ) from error
+    return None
+
+
+def _cut_reply(error: "LengthFinishReasonError") -> AIMessage:
+    usage = error.completion.usage
+    counted = usage and UsageMetadata(
+        input_tokens=usage.prompt_tokens,
+        output_tokens=usage.completion_tokens,
+        total_tokens=usage.total_tokens,
+    )
+    text = error.completion.choices[0].message.content or ""
+    return AIMessage(text, response_metadata={"finish_reason": "length"}, usage_metadata=counted or None)
+
+
+def _said(error: Exception) -> str:
+    """Message and body in lower case: servers differ in where they say it."""
+    return f"{error} {getattr(error, 'body', '')}".lower()
+
+
+_PASSING = frozenset({408, 409, 425, 429})
+_SERVER = 500
+_TOO_LARGE = 413
+_BAD_REQUEST = 400
+_LENGTH = re.compile(
+    r"context[ _](?:length|window)|maximum context|too (?:long|large|many tokens)|prompt is too long|"
+    r"max(?:imum)?[ _]tokens|token limit",
+    re.IGNORECASE,
+)
+_CONNECTION = re.compile(r"(?:Connection|Connect|Timeout|Read|Write|Protocol)(?:Error|Timeout)?$")
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether the same question may be answered a little later.
+
+    True for a reply that fitted no schema, for a server that was busy, broken or out of reach; not for a
+    refused key or a wrong request. Told by status and kind, as all providers' clients have them.
+    """
+    if isinstance(error, RoleFailed | TimeoutError | ConnectionError):
+        return True
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return status in _PASSING or status >= _SERVER
+    return bool(_CONNECTION.search(type(error).__name__))
+
+
+def is_too_long(error: Exception) -> bool:
+    """Whether a model refused since it was shown more than it can take."""
+    status = getattr(error, "status_code", None)
+    return status == _TOO_LARGE or (status == _BAD_REQUEST and _LENGTH.search(str(error)) is not None)
+
+
+def explain_model_error(error: BaseException) -> ModelUnavailable | None:
+    """One clear line for an error of a provider's client, None for any other error.
+
+    For the face: `raise explained from error`. Inside the graphs provider errors travel as they are.
+    """
+    if isinstance(error, ModelUnavailable):
+        return error
+    openai: Any = sys.modules.get("openai")
+    if openai is None or not isinstance(error, openai.APIError):
+        return None
+    # APITimeoutError is a kind of APIConnectionError: the narrower one first.
+    told = [
+        (openai.APITimeoutError, "did not answer in time; raise `timeout` or check that the model is loaded"),
+        (openai.APIConnectionError, "cannot be reached; check the base URL and that the server runs"),
+        (openai.AuthenticationError, "refused the key; check OPENAI_API_KEY or api_key"),
+        (openai.PermissionDeniedError, "does not allow this key to use this model"),
+        (openai.NotFoundError, "knows no such model or path; check the model name and the base URL"),
+        (openai.RateLimitError, "is at its rate limit or out of quota; wait, or raise `max_retries`"),
+        (openai.InternalServerError, "failed (status 5xx); try again later"),
+    ]
+    trouble = next((words for kind, words in told if isinstance(error, kind)), None)
+    where = f" at {error.request.url.host}" if error.request is not None else ""
+    return ModelUnavailable(
+        f"the model server{where} {trouble or f'rejected the request: {first_line(error)}'}"
+    )
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error, without values (a key may be among them)."""
+    if isinstance(error, ValidationError):
+        return "; ".join(
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False)
+        )
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
