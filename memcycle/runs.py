@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from memcycle.idle import IdleSessions
     from memcycle.stores.bank import Bank
 
-    Checkpoints = str | PathLike[str] | Checkpointer[Any, Any] | BaseCheckpointSaver[Any]
+    Checkpoints = str | PathLike[str] | Checkpointer | BaseCheckpointSaver[Any]
     """Where runs are kept: a URL as `memcycle.checkpointer` reads it, or what that or LangGraph makes."""
 
 _GRAPH, _USER, _WORKSPACE, _CONTEXT, _SHAPE = (

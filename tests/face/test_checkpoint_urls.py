@@ -1,4 +1,4 @@
-"""Where checkpoints are kept, by URL: which kind is opened, what is refused, and that no password is told."""
+"""Where checkpoints are kept, by URL: what is refused, and that no password is told."""
 
 import asyncio
 import logging
@@ -11,11 +11,8 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from memcycle import Memory, checkpointer
-from memcycle.checkpoints import MemoryCheckpoints, OffLoop, PostgresCheckpoints, SqliteCheckpoints, for_both
 from memcycle.core.errors import BadInput, StoreError
 
 SECRET = "hunter2!"
@@ -32,7 +29,7 @@ def _in_a_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("url", ["memory", "memory://"])
 def test_memory_is_one_saver_for_both_faces_and_keeps_what_it_has(url):
     kept = checkpointer(url)
-    assert isinstance(kept, MemoryCheckpoints)
+    assert kept.place == "memory"
     with kept as saver:
         assert type(saver) is InMemorySaver
         saver.put(CONFIG, empty_checkpoint(), {"step": 4}, {})
@@ -56,20 +53,7 @@ def test_memory_is_one_saver_for_both_faces_and_keeps_what_it_has(url):
     ],
 )
 def test_a_file_is_named_plainly_or_by_url(url, path, tmp_path):
-    kept = checkpointer(url)
-    assert isinstance(kept, SqliteCheckpoints)
-    assert kept.path == tmp_path / path
-
-
-def test_a_file_by_url_opens_the_savers_of_its_kind():
-    with checkpointer("sqlite:///runs.sqlite3") as saver:
-        assert type(saver) is SqliteSaver
-
-    async def kind():
-        async with checkpointer("sqlite:///runs.sqlite3") as found:
-            return type(found)
-
-    assert asyncio.run(kind()) is AsyncSqliteSaver
+    assert checkpointer(url).place == str(tmp_path / path)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +94,7 @@ def test_another_url_is_refused_with_the_forms_that_are_read(url):
     ],
 )
 def test_a_server_is_shown_without_its_password(url, place):
-    kept = checkpointer(url)
-    assert isinstance(kept, PostgresCheckpoints)
-    assert kept.place == place
+    assert checkpointer(url).place == place
 
 
 @pytest.mark.parametrize(
@@ -134,29 +116,11 @@ def test_a_server_url_that_could_be_read_wrongly_is_refused_unquoted(url):
     assert "ter" not in str(caught.value).replace("postgres", "").replace("characters", "")
 
 
-def enter(kept: Any, mode: str) -> Any:
-    """The saver that is opened."""
-    if mode == "sync":
-        with kept as saver:
-            return saver
-
-    async def main():
-        async with kept as saver:
-            return saver
-
-    return asyncio.run(main())
-
-
-@pytest.fixture(params=["sync", "async"])
-def mode(request):
-    return request.param
-
-
 @pytest.mark.parametrize("missing", EXTRA)
-def test_without_the_extra_it_says_how_to_install_it(mode, missing, monkeypatch):
+def test_without_the_extra_it_says_how_to_install_it(missing, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(StoreError, match=r"need the extra `postgres`: pip install 'memcycle\[postgres\]'"):
-        enter(checkpointer(URL), mode)
+        checkpointer(URL).__enter__()
 
 
 def test_a_memory_without_the_extra_says_so_when_it_is_opened(tmp_path, monkeypatch):
@@ -178,16 +142,12 @@ class Driver:
     def modules(self) -> dict[str, Any]:
         rows = SimpleNamespace(dict_row="rows as dicts")
         psycopg = SimpleNamespace(Error=self.Error, connect=self._connect, rows=rows, __path__=[])
-        pools = SimpleNamespace(ConnectionPool=self._pool(), AsyncConnectionPool=self._async_pool())
-        sync = SimpleNamespace(PostgresSaver=self._saver("PostgresSaver"), __path__=[])
+        savers = SimpleNamespace(PostgresSaver=self._saver(), __path__=[])
         return {
             "psycopg": psycopg,
             "psycopg.rows": rows,
-            "psycopg_pool": pools,
-            "langgraph.checkpoint.postgres": sync,
-            "langgraph.checkpoint.postgres.aio": SimpleNamespace(
-                AsyncPostgresSaver=self._saver("AsyncPostgresSaver")
-            ),
+            "psycopg_pool": SimpleNamespace(ConnectionPool=self._pool()),
+            "langgraph.checkpoint.postgres": savers,
         }
 
     def _connect(self, url: str, **options: Any) -> Any:
@@ -213,12 +173,12 @@ class Driver:
 
         return Connection()
 
-    def _saver(self, name: str) -> Any:
+    def _saver(self) -> Any:
         driver = self
 
-        class Saver:
+        class Saver(InMemorySaver):
             def __init__(self, conn: Any) -> None:
-                self.conn, self.kind = conn, name
+                super().__init__()
 
             def setup(self) -> None:
                 driver.made.append("tables")
@@ -243,18 +203,6 @@ class Driver:
 
         return Pool
 
-    def _async_pool(self) -> Any:
-        pool = self._pool()
-
-        class AsyncPool(pool):
-            async def open(self, **named: Any) -> None:
-                super().open(**named)
-
-            async def close(self) -> None:
-                super().close()
-
-        return AsyncPool
-
 
 def with_driver(monkeypatch, driver: Driver) -> None:
     for name, module in driver.modules().items():
@@ -262,56 +210,23 @@ def with_driver(monkeypatch, driver: Driver) -> None:
     monkeypatch.setattr("memcycle.checkpoints.time.sleep", lambda _: driver.made.append("waited"))
 
 
-def test_a_server_is_prepared_by_one_process_at_a_time_and_its_pool_closed(mode, monkeypatch):
+def test_a_server_is_prepared_by_one_process_at_a_time_and_its_pool_closed(monkeypatch):
     driver = Driver()
     with_driver(monkeypatch, driver)
-    saver = enter(checkpointer(URL), mode)
-    assert saver.kind == {"sync": "PostgresSaver", "async": "AsyncPostgresSaver"}[mode]
-    assert driver.made == ["lock", "waited", "lock", "tables", "connection closed", "pool closed"]
+    with checkpointer(URL):
+        assert driver.made == ["lock", "waited", "lock", "tables", "connection closed"]
+    assert driver.made[-1] == "pool closed"
 
 
 @pytest.mark.parametrize("where", ["error", "pool_error"])
-def test_a_failed_connection_is_told_without_the_password(mode, where, monkeypatch, caplog):
+def test_a_failed_connection_is_told_without_the_password(where, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     words = f'server at "db.example" failed: {SECRET} and hunter2%21 in {URL}'
     with_driver(monkeypatch, Driver(**{where: words}))
     with pytest.raises(
         StoreError, match=r"cannot keep checkpoints in postgresql://ann@db\.example:5433/runs"
     ) as caught:
-        enter(checkpointer(URL), mode)
+        checkpointer(URL).__enter__()
     told = "".join(traceback.format_exception(caught.value)) + caplog.text
     assert "hunter2" not in told
     assert "*** and ***" in told
-
-
-def test_the_installed_package_has_the_savers_that_are_opened(mode, monkeypatch):
-    """With the extra: LangGraph's own classes over psycopg's own pools, which are not connected here."""
-    pytest.importorskip("langgraph.checkpoint.postgres")
-    pools = pytest.importorskip("psycopg_pool")
-    from langgraph.checkpoint.postgres import PostgresSaver
-    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-
-    async def opened(*_, **__):
-        pass
-
-    monkeypatch.setattr(PostgresCheckpoints, "_prepare", lambda *_: None)
-    monkeypatch.setattr(pools.ConnectionPool, "open", lambda *_, **__: None)
-    monkeypatch.setattr(pools.AsyncConnectionPool, "open", opened)
-    saver = enter(checkpointer(URL), mode)
-    assert type(saver) is {"sync": PostgresSaver, "async": AsyncPostgresSaver}[mode]
-    assert type(saver.conn) is {"sync": pools.ConnectionPool, "async": pools.AsyncConnectionPool}[mode]
-
-
-def test_a_sync_saver_is_made_to_serve_async_graphs_and_others_are_left():
-    assert isinstance(for_both(InMemorySaver()), InMemorySaver)
-    with checkpointer("runs.sqlite3") as saver:
-        both = for_both(saver)
-        assert isinstance(both, OffLoop)
-
-        async def written():
-            await both.aput(CONFIG, empty_checkpoint(), {"step": 9}, {})
-            listed = [one.metadata["step"] async for one in both.alist(CONFIG)]
-            await both.adelete_thread("t")
-            return listed, await both.aget_tuple(CONFIG)
-
-        assert asyncio.run(written()) == ([9], None)

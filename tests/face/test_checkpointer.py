@@ -17,14 +17,13 @@ import pytest
 from blockbuster import blockbuster_ctx
 from filelock import FileLock
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-import memcycle
 from memcycle import Scope, build_recall, build_remember, checkpointer
 from memcycle.agents.roles import Roles
 from memcycle.agents.rules import RULES
-from memcycle.checkpoints import Checkpointer, SqliteCheckpoints
+from memcycle.checkpoints import OffLoop, for_both
 from memcycle.core.errors import StoreBusy, StoreError
 from tests.banks import START, open_bank
 from tests.scripted import Always
@@ -100,12 +99,12 @@ def test_a_broken_run_resumes_whichever_way_the_file_is_opened(tmp_path, path, f
         assert after == {**before, "answerer": before["answerer"] + 1}
 
 
-def test_a_sync_file_is_written_ahead_without_a_wait_a_node_and_owner_only(path):
+def test_a_file_is_written_ahead_without_a_wait_a_node_and_owner_only(path):
     with checkpointer(path) as saver:
-        assert type(saver) is SqliteSaver
         saver.put(config(), empty_checkpoint(), {"step": 1}, {})
-        assert (pragma(saver.conn, "journal_mode"), pragma(saver.conn, "synchronous")) == ("wal", 1)
-        assert pragma(saver.conn, "busy_timeout") == 30_000
+        conn = saver.saver.conn
+        assert (pragma(conn, "journal_mode"), pragma(conn, "synchronous")) == ("wal", 1)
+        assert pragma(conn, "busy_timeout") == 30_000
         made = sorted(path.parent.iterdir())
         assert [one.name.removeprefix(path.name) for one in made] == ["", "-shm", "-wal", ".lock"]
         assert {mode_of(one) for one in made} == {0o600}
@@ -114,19 +113,24 @@ def test_a_sync_file_is_written_ahead_without_a_wait_a_node_and_owner_only(path)
         saver.get_tuple(config())
 
 
-async def test_an_async_file_is_opened_alike_and_off_the_loop(path):
+async def test_a_file_is_opened_read_and_written_off_the_loop(path):
     with blockbuster_ctx():
-        async with memcycle.checkpointer(path) as saver:
-            assert type(saver) is AsyncSqliteSaver
+        async with checkpointer(path) as saver:
             await saver.aput(config(), empty_checkpoint(), {"step": 1}, {})
-            held = await saver.aget_tuple(config())
-            assert held.metadata["step"] == 1
-            for name, value in (("journal_mode", "wal"), ("synchronous", 1), ("busy_timeout", 30_000)):
-                async with saver.conn.execute(f"PRAGMA {name}") as rows:
-                    assert await rows.fetchone() == (value,)
-    assert mode_of(path) == 0o600
-    with pytest.raises(ValueError, match="no active connection"):
+            await saver.aput_writes((await saver.aget_tuple(config())).config, [("x", 1)], "task")
+            [held] = [one async for one in saver.alist(config())]
+            assert (held.metadata["step"], held.pending_writes) == (1, [("task", "x", 1)])
+            await saver.adelete_thread("t1")
+            assert await saver.aget_tuple(config()) is None
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         await saver.aget_tuple(config())
+
+
+def test_a_saver_that_is_given_is_made_to_serve_async_graphs_and_others_are_left(path):
+    path.parent.mkdir()
+    assert isinstance(for_both(InMemorySaver()), InMemorySaver)
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        assert isinstance(for_both(saver), OffLoop)
 
 
 def test_both_ways_read_the_same_file_one_after_the_other(path):
@@ -153,14 +157,14 @@ def test_one_object_is_open_once_at_a_time_and_others_beside_it(path):
             assert other.get_tuple(config()).metadata["step"] == 1
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_refused_one_can_be_entered_once_its_path_is_free(path, mode):
+def test_a_refused_one_can_be_entered_once_its_path_is_free(path):
     path.mkdir(parents=True)
     one = checkpointer(path)
     with pytest.raises(StoreError, match="it is a folder"):
-        enter(mode, one)
+        one.__enter__()
     path.rmdir()
-    enter(mode, one)
+    with one:
+        pass
 
 
 def test_many_open_a_new_file_at_once(path):
@@ -183,17 +187,6 @@ def test_a_sync_saver_serves_several_threads(path):
         assert sorted(pool.map(lambda n: saver.get_tuple(config(f"t{n}")).metadata["step"], range(40))) == [
             *range(40)
         ]
-
-
-async def test_an_async_saver_serves_several_threads(path):
-    async with checkpointer(path) as saver:
-
-        def write_and_read(n: int) -> int:
-            saver.put(config(f"t{n}"), empty_checkpoint(), {"step": n}, {})
-            return saver.get_tuple(config(f"t{n}")).metadata["step"]
-
-        found = await asyncio.gather(*(asyncio.to_thread(write_and_read, n) for n in range(20)))
-    assert found == [*range(20)]
 
 
 def test_a_file_of_langgraph_itself_is_taken_over_and_made_private(path):
@@ -221,17 +214,9 @@ def test_rights_that_cannot_be_changed_are_told(path, monkeypatch, caplog):
     assert f"others may read {path}" in caplog.text
 
 
-def enter(mode: str, path) -> None:
-    one = path if isinstance(path, Checkpointer) else checkpointer(path)
-    if mode == "sync":
-        with one:
-            return
-
-    async def main():
-        async with one:
-            pass
-
-    asyncio.run(main())
+def enter(path) -> None:
+    with checkpointer(path):
+        pass
 
 
 def a_folder(path):
@@ -271,41 +256,39 @@ def below_a_file(path):
     return "is no folder"
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("there", [a_folder, a_pipe, a_text, another_database, a_ledger, below_a_file])
-def test_what_is_no_checkpoint_file_is_refused_and_left_as_it_is(path, mode, there):
+def test_what_is_no_checkpoint_file_is_refused_and_left_as_it_is(path, there):
     reason = there(path)
     held = path.read_bytes() if path.is_file() else None
     rights = mode_of(path) if path.exists() else None
     with pytest.raises(StoreError, match=f"cannot keep checkpoints in .*{reason}; choose another file"):
-        enter(mode, path)
+        enter(path)
     assert (path.read_bytes() if path.is_file() else None) == held
     assert (mode_of(path) if path.exists() else None) == rights
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_path_that_cannot_be_written_is_refused(path, mode, monkeypatch):
+def test_a_path_that_cannot_be_written_is_refused(path, monkeypatch):
     def refuse(*_):
         raise OSError(errno.EROFS, "Read-only file system")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
         with pytest.raises(StoreError, match="Read-only file system; choose another file"):
-            enter(mode, path)
-    enter(mode, path)
+            enter(path)
+    enter(path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write what is read-only")
 def test_a_read_only_file_is_refused(path):
-    enter("sync", path)
+    enter(path)
     path.chmod(0o400)
     with pytest.raises(StoreError, match="Permission denied"):
-        enter("sync", path)
+        enter(path)
 
 
 def test_a_path_that_is_none_is_refused():
     with pytest.raises(StoreError, match="null byte"):
-        enter("sync", "check\0points")
+        enter("check\0points")
 
 
 _OPEN_AND_CLOSE = """
@@ -318,14 +301,14 @@ conn.close()
 
 def test_a_file_opened_twice_stays_that_of_its_process(path):
     """Who is the last to close a file takes its log away, and what others then write into that is lost."""
-    with SqliteCheckpoints(path) as saver:
-        with SqliteCheckpoints(path) as second:
-            second.conn.execute("CREATE TABLE first (x)")
-            second.conn.commit()
+    with checkpointer(path) as saver:
+        with checkpointer(path) as second:
+            second.saver.conn.execute("CREATE TABLE first (x)")
+            second.saver.conn.commit()
         subprocess.run([sys.executable, "-c", _OPEN_AND_CLOSE, path], check=True)
         assert Path(f"{path}-wal").exists()
-        saver.conn.execute("CREATE TABLE second (x)")
-        saver.conn.commit()
+        saver.saver.conn.execute("CREATE TABLE second (x)")
+        saver.saver.conn.commit()
         with closing(sqlite3.connect(path)) as other:
             made = {name for (name,) in other.execute("SELECT name FROM sqlite_master")}
     assert made >= {"first", "second"}
@@ -335,7 +318,7 @@ def test_a_file_that_another_process_keeps_opening_is_busy(path, monkeypatch):
     monkeypatch.setattr("memcycle.checkpoints.BUSY_SECONDS", 0.01)
     path.parent.mkdir()
     with FileLock(f"{path}.lock"), pytest.raises(StoreBusy, match="another process has been opening"):
-        enter("sync", path)
+        enter(path)
 
 
 def test_a_new_file_that_another_process_writes_is_busy(path, monkeypatch):
@@ -345,6 +328,6 @@ def test_a_new_file_that_another_process_writes_is_busy(path, monkeypatch):
     conn.execute("BEGIN EXCLUSIVE")
     try:
         with pytest.raises(StoreBusy, match="being written by another process"):
-            enter("sync", path)
+            enter(path)
     finally:
         conn.close()

@@ -414,7 +414,7 @@ def test_a_saver_or_an_opened_place_is_taken_as_well_as_a_url(home, call, saver,
     else:
         with checkpointer(tmp_path / "own.sqlite3") as mine:
             _waits_and_goes_on(home, call, mine)
-            assert mine.conn.execute("SELECT count(*) FROM checkpoints").fetchone()[0] > 0
+            assert mine.saver.conn.execute("SELECT count(*) FROM checkpoints").fetchone()[0] > 0
         return
     _waits_and_goes_on(home, call, kept)
 
