@@ -14,19 +14,13 @@ from memcycle.core.theta_space import (
     Category,
     Clamped,
     Dimension,
-    complaint,
-    complaints_of,
-    dimension_at,
-    dimensions_of,
-    fitted,
+    Space,
     flattened,
     is_override,
     is_same,
     read_object,
-    read_theta,
     tree,
-    value_at,
-    write_theta,
+    write_object,
 )
 
 AnswerStyle = Literal["concise", "explanatory", "verifying", "strict", "inferential", "choice"]
@@ -38,24 +32,26 @@ WIDEST = 10_000
 """Entries a view keeps where it is not narrowed: as many as a scope that is scanned whole may have."""
 
 
-class Shares(BaseModel):
-    """Share of each granularity among the candidates, for one routed operator."""
+class Part(BaseModel):
+    """A part of the configuration: it does not change, and has no other names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Shares(Part):
+    """Share of each granularity among the candidates, for one routed operator."""
 
     raw: float = Field(ge=0, le=1, description="share of turns")
     fact: float = Field(ge=0, le=1, description="share of facts")
     episode: float = Field(ge=0, le=1, description="share of episodes")
 
 
-class Routing(BaseModel):
+class Routing(Part):
     """What AMA's operator (raw, fact, episode) means for the candidates.
 
     `exclusive` is the paper's form: only the routed granularity, the others on Retry. `shares` keeps
     some of each, which loses less when the route is wrong.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: Literal["shares", "exclusive"] = Field(
         "shares", description="what is searched: some of each granularity, or the routed one alone"
@@ -65,14 +61,12 @@ class Routing(BaseModel):
     episode: Shares = Shares(raw=0.4, fact=0.35, episode=0.25)
 
 
-class Views(BaseModel):
+class Views(Part):
     """How many entries each view speaks for (EvolveMem's top-k a view); 0 switches a view off.
 
     The evidence of a view counts for the first so many entries of that view, in its own order, whether a
     scope is scanned whole or its candidates are handed over by the indexes; beyond them it says nothing.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     lexical: int = Field(WIDEST, ge=0, le=WIDEST, description="entries that BM25 speaks for")
     dense: int = Field(WIDEST, ge=0, le=WIDEST, description="entries that vectors speak for")
@@ -81,33 +75,27 @@ class Views(BaseModel):
     )
 
 
-class Swap(BaseModel):
+class Swap(Part):
     """Entity swap: the query without the names of persons is searched beside the query (EvolveMem 3.2).
 
     It finds what was said of a matter by, or of, somebody else than the question names.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     on: bool = Field(False, description="search the query without names too")
     original: int = Field(15, ge=1, le=200, description="entries kept of the query as asked")
     swapped: int = Field(10, ge=1, le=200, description="entries kept of the query without names")
 
 
-class Decomposition(BaseModel):
+class Decomposition(Part):
     """A question for several things is searched as sub-questions, merged by rank (EvolveMem 3.2)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     on: bool = Field(False, description="ask the Retriever for sub-questions")
     parts: int = Field(3, ge=1, le=6, description="sub-questions at most")
     k: int = Field(12, ge=1, le=200, description="entries each sub-question finds")
 
 
-class Reflection(BaseModel):
+class Reflection(Part):
     """An answer that is unknown or unsure is looked for once more, with a new query (EvolveMem 3.2)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rounds: int = Field(0, ge=0, le=3, description="further searches after an unsure answer, at most")
     unsure: float = Field(
@@ -115,15 +103,13 @@ class Reflection(BaseModel):
     )
 
 
-class Extraction(BaseModel):
+class Extraction(Part):
     """How bulk import reads a conversation, and how it guards what is read (EvolveMem 3.1).
 
     A window is `overlap` turns that were read before, shown again, and new ones. What a model cannot take
     is tried again, then read in smaller windows; turns of whose words the facts hold too little are read
     once more. Online, where somebody waits, a chunk is read once.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     window: int = Field(40, ge=2, le=500, description="turns of a window")
     overlap: int = Field(6, ge=0, le=50, description="of these, turns shared with the window before")
@@ -148,16 +134,14 @@ def _weight(default: float, description: str) -> float:
     return weight
 
 
-class Weights(BaseModel):
+class Weights(Part):
     """Weight of each signal in the order of what is found; any scale, only ratios matter.
 
     The signals are functions of these names in `memcycle.stores.search.signals`. Defaults: fitted on LoCoMo
     conversations 1-5 (`python -m benchmarks.fit`) and rounded; where those hardly decide, towards what
-    holds on chats of another make (design section 7). Those that are 0 help nothing there; they are for
+    holds on chats of another make. Those that are 0 help nothing there; they are for
     memories that grow old or are asked for the latest.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     bm25: float = _weight(1.0, "BM25 over the entry's own stemmed, dated, named text")
     window: float = _weight(1.0, "BM25 over the entry with the two turns before it")
@@ -194,7 +178,7 @@ class Weights(BaseModel):
         return cls.model_validate(dict.fromkeys(cls.model_fields, 0.0) | weights)
 
 
-class Theta(BaseModel):
+class Theta(Part):
     """Every dimension of retrieval, with its range.
 
     `k_r`, `h`, `k_m` and `density` are AMA's and MemMA's round limits, minimum K and Judge threshold; most
@@ -205,8 +189,6 @@ class Theta(BaseModel):
         overrides: By category of question (memcycle's own, never a gold label), dimensions that are another
             for such questions: `{"temporal": {"k": 40, "weights.recency": 2}}`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: str = Field("2", description="name of this configuration, recorded on results")
     k: int = Field(30, ge=1, le=200, description="entries kept for answering")
@@ -257,7 +239,9 @@ class Theta(BaseModel):
     @classmethod
     def _fit(cls, overrides: dict[Category, dict[str, Any]]) -> dict[Category, dict[str, Any]]:
         return {
-            category: {path: _override(category, path, value) for path, value in own.items()}
+            category: {
+                path: _override(f"{OVERRIDES}.{category}.{path}", value) for path, value in own.items()
+            }
             for category, own in overrides.items()
         }
 
@@ -268,7 +252,7 @@ class Theta(BaseModel):
         Overrides are none themselves: `overrides.CATEGORY.PATH` has the range of the dimension at PATH. Nor
         is the version, a name.
         """
-        return {path: one for path, one in _dimensions().items() if one.type != "text"}
+        return {path: one for path, one in _space().dimensions.items() if one.type != "text"}
 
     def get(self, path: str) -> Any:
         """The value of a dimension; of `overrides.CATEGORY.PATH` None where there is none.
@@ -276,8 +260,8 @@ class Theta(BaseModel):
         Raises:
             BadInput: no such dimension; the nearest one is named.
         """
-        dimension_at(path, _dimensions(), overridable())
-        return _given(self).get(path) if is_override(path) else value_at(self, path)
+        _space().dimension(path)
+        return _flat(self).get(path)
 
     def with_changes(self, changes: Mapping[str, Any]) -> tuple[Self, list[Clamped]]:
         """This configuration with other values, each brought into its range.
@@ -295,12 +279,12 @@ class Theta(BaseModel):
         """
         values, complaints, clamped = _flat(self), list[str](), list[Clamped]()
         if isinstance(changes.get(OVERRIDES), Mapping):
-            values = {path: value for path, value in values.items() if not path.startswith(f"{OVERRIDES}.")}
+            values = {path: value for path, value in values.items() if not is_override(path)}
         for path, asked in flattened(changes).items():
             try:
-                dimension = dimension_at(path, _dimensions(), overridable())
+                dimension = _space().dimension(path)
                 unset = asked is None and is_override(path)
-                given = values[path] = None if unset else fitted(path, asked, dimension)
+                given = values[path] = None if unset else _space().fitted(path, asked)
             except BadInput as error:
                 complaints.append(str(error))
                 continue
@@ -336,7 +320,11 @@ class Theta(BaseModel):
         Raises:
             BadInput: not to be read, or unknown keys and values that do not fit, all of them, by name.
         """
-        return cls.model_validate(read_theta(Path(path), _dimensions(), overridable()))
+        content = read_object(Path(path))
+        complaints = _space().complaints(content)
+        if complaints:
+            raise BadInput(f"theta {path}: " + "; ".join(complaints))
+        return cls.model_validate(tree(flattened(content)))
 
     @classmethod
     def faults(cls, path: "Path | str") -> list[str]:
@@ -345,7 +333,7 @@ class Theta(BaseModel):
         Raises:
             BadInput: it cannot be read at all.
         """
-        return complaints_of(read_object(Path(path)), _dimensions(), overridable())
+        return _space().complaints(read_object(Path(path)))
 
     def save(self, path: "Path | str") -> None:
         """Writes the whole configuration as JSON, whole or not at all.
@@ -353,7 +341,7 @@ class Theta(BaseModel):
         Raises:
             BadInput: the file cannot be written.
         """
-        write_theta(Path(path), self.model_dump(mode="json"))
+        write_object(Path(path), self.model_dump(mode="json"))
 
 
 _WRITING = ("version", "k_m", "duplicate", "near_duplicate", "saturation_", "extraction.")
@@ -361,41 +349,30 @@ _WRITING = ("version", "k_m", "duplicate", "near_duplicate", "saturation_", "ext
 
 
 @functools.cache
-def _dimensions() -> dict[str, Dimension]:
-    return dimensions_of(Theta())
+def _space() -> Space:
+    return Space.of(Theta(), fixed=_WRITING)
 
 
-@functools.cache
-def overridable() -> dict[str, Dimension]:
+def overridable() -> Mapping[str, Dimension]:
     """The dimensions that may be another for a category of questions."""
-    return {path: one for path, one in _dimensions().items() if not path.startswith(_WRITING)}
+    return _space().overridable
 
 
-def _override(category: Category, path: str, value: Any) -> Any:
-    where = f"{OVERRIDES}.{category}.{path}"
-    wrong = complaint(where, value, _dimensions(), overridable())
+def _override(path: str, value: Any) -> Any:
+    wrong = _space().complaint(path, value)
     if wrong is not None:
         raise ValueError(wrong)
-    return fitted(where, value, overridable()[path])
-
-
-def _given(theta: Theta) -> dict[str, Any]:
-    """The overrides, by their paths."""
-    return {
-        f"{OVERRIDES}.{category}.{path}": value
-        for category, changes in theta.overrides.items()
-        for path, value in changes.items()
-    }
+    return _space().fitted(path, value)
 
 
 def _flat(theta: Theta) -> dict[str, Any]:
-    return {path: value_at(theta, path) for path in _dimensions()} | _given(theta)
+    """All values by path, those of overrides behind the others."""
+    flat = {path: functools.reduce(getattr, path.split("."), theta) for path in _space().dimensions}
+    return flat | flattened({OVERRIDES: theta.overrides})
 
 
-class Switches(BaseModel):
+class Switches(Part):
     """Ablations, each a real edge of the graphs. True is the full cycle."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     guidance: bool = Field(True, description="Meta-Thinker guides construction (off: MemMA/C)")
     iterative: bool = Field(True, description="refine evidence over rounds (off: one-shot, MemMA/R)")

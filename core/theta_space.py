@@ -1,7 +1,4 @@
-"""Theta as a flat space of dimensions: what there is, and changes that cannot leave its ranges.
-
-Works on any frozen pydantic model of numbers, switches and choices, nested or not.
-"""
+"""Theta as a flat space of dimensions: what there is, what fits, and its files."""
 
 import difflib
 import json
@@ -59,9 +56,85 @@ class Clamped(NamedTuple):
         return f"{self.path}: {self.asked} is out of range, {self.given} is used"
 
 
-def dimensions_of(model: BaseModel) -> dict[str, Dimension]:
-    """Every dimension of a model by its path, such as `weights.bm25`; defaults are the model's values."""
-    return dict(_walk(model, ""))
+@dataclass(frozen=True)
+class Space:
+    """The dimensions of a configuration by path, and those of them that a category of questions may override.
+
+    A path is that of a dimension, such as `weights.bm25`, or `overrides.CATEGORY.PATH`.
+    """
+
+    dimensions: Mapping[str, Dimension]
+    overridable: Mapping[str, Dimension]
+
+    @classmethod
+    def of(cls, model: BaseModel, fixed: tuple[str, ...]) -> "Space":
+        """The space of a model, whose values are the defaults.
+
+        Args:
+            model: Frozen, of numbers, switches and choices, nested or not.
+            fixed: How the paths begin that no question overrides.
+        """
+        known = dict(_walk(model, ""))
+        return cls(known, {path: one for path, one in known.items() if not path.startswith(fixed)})
+
+    def dimension(self, path: str) -> Dimension:
+        """The dimension at a path, or the one that it overrides.
+
+        Raises:
+            BadInput: there is none; the nearest one is named.
+        """
+        if not is_override(path):
+            if path not in self.dimensions:
+                raise BadInput(_unknown(path, [*self.dimensions, OVERRIDES]))
+            return self.dimensions[path]
+        category, _, inner = path.removeprefix(f"{OVERRIDES}.").partition(".")
+        if category not in CATEGORIES:
+            raise BadInput(f"{path}: no category {category!r}; categories are {', '.join(CATEGORIES)}")
+        if inner not in self.overridable:
+            raise BadInput(f"{path}: {_unknown(inner, self.overridable)}")
+        return self.overridable[inner]
+
+    def fitted(self, path: str, asked: Any) -> Any:
+        """The value nearest to what is asked for: numbers in range, rounded where whole ones are needed.
+
+        Raises:
+            BadInput: no such path, a value of another type, or none of the choices.
+        """
+        dimension = self.dimension(path)
+        if dimension.type in ("int", "float"):
+            return _number(path, asked, dimension)
+        if dimension.type == "time":
+            return _time(path, asked)
+        fits = {
+            "choice": isinstance(asked, str | None) and asked in (dimension.choices or ()),
+            "bool": isinstance(asked, bool),
+            "text": isinstance(asked, str),
+        }
+        if not fits[dimension.type]:
+            raise BadInput(f"{path}: expected {_expected(dimension)}, got {asked!r}")
+        return asked
+
+    def complaint(self, path: str, asked: Any) -> str | None:
+        """What is wrong with a value and where it stands, in words; None where nothing is."""
+        try:
+            given = self.fitted(path, asked)
+        except BadInput as error:
+            return str(error)
+        dimension = self.dimension(path)
+        if dimension.type in ("int", "float") and not is_same(asked, given):
+            whole = "a whole number " if dimension.type == "int" else ""
+            return f"{path}: expected {whole}from {dimension.low:g} to {dimension.high:g}, got {asked!r}"
+        return None
+
+    def complaints(self, content: Mapping[str, Any]) -> list[str]:
+        """What is wrong with the content of a file, nested or by path, key by key."""
+        found = (self.complaint(path, value) for path, value in flattened(content).items())
+        return [said for said in found if said is not None]
+
+
+def is_override(path: str) -> bool:
+    """Whether a path is that of an override, of whatever dimension."""
+    return path.startswith(f"{OVERRIDES}.")
 
 
 def _walk(model: BaseModel, prefix: str) -> Iterator[tuple[str, Dimension]]:
@@ -90,12 +163,47 @@ def _kind(annotation: Any) -> tuple[Kind, tuple[Any, ...] | None]:
     return plain.get(annotation, "time"), None
 
 
-def value_at(model: BaseModel, path: str) -> Any:
-    """The value at a path that is known to be one."""
-    value: Any = model
-    for name in path.split("."):
-        value = getattr(value, name)
-    return value
+def _unknown(path: str, known: Iterable[str]) -> str:
+    """What is said of a path that is no dimension: the nearest one is offered."""
+    if path == OVERRIDES:
+        return f"{path}: expected an object with a category of questions as key"
+    near = difflib.get_close_matches(path, list(known), n=1, cutoff=0.6)
+    hint = f"; did you mean {near[0]}?" if near else "; `memcycle theta show` lists what there is"
+    return f"{path} is unknown{hint}"
+
+
+def _number(path: str, asked: Any, dimension: Dimension) -> int | float:
+    no_number = isinstance(asked, float) and math.isnan(asked)
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or no_number:
+        raise BadInput(f"{path}: expected a number, got {asked!r}")
+    low = -math.inf if dimension.low is None else dimension.low
+    high = math.inf if dimension.high is None else dimension.high
+    # Compared before it is converted: a whole number may be too large for a float.
+    within = low if asked < low else high if asked > high else asked
+    return round(within) if dimension.type == "int" else float(within)
+
+
+def _time(path: str, asked: Any) -> datetime | None:
+    if asked is None:
+        return None
+    try:
+        read = datetime.fromisoformat(asked) if isinstance(asked, str) else asked
+    except ValueError:
+        read = None
+    if not isinstance(read, datetime) or read.tzinfo is None:
+        raise BadInput(f"{path}: expected a time with its zone, such as 2024-05-08T10:00:00+02:00")
+    return read
+
+
+def _expected(dimension: Dimension) -> str:
+    if dimension.choices is not None:
+        return "one of " + ", ".join("null" if one is None else str(one) for one in dimension.choices)
+    return "true or false" if dimension.type == "bool" else "text"
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values of a dimension are the same; a whole float is the number it says."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
 GONE = "weights.maxsim"
@@ -133,139 +241,6 @@ def tree(values: Mapping[str, Any]) -> dict[str, Any]:
     return root
 
 
-def is_override(path: str) -> bool:
-    """Whether a path is that of an override, `overrides.CATEGORY.PATH`, of whatever dimension."""
-    return path.startswith(f"{OVERRIDES}.")
-
-
-def dimension_at(
-    path: str, known: Mapping[str, Dimension], overridable: Mapping[str, Dimension]
-) -> Dimension:
-    """The dimension at a path, or at the path that an override is of.
-
-    Raises:
-        BadInput: there is none; the nearest one is named.
-    """
-    if not is_override(path):
-        if path not in known:
-            raise BadInput(unknown(path, [*known, OVERRIDES]))
-        return known[path]
-    category, _, inner = path.removeprefix(f"{OVERRIDES}.").partition(".")
-    if category not in CATEGORIES:
-        raise BadInput(f"{path}: no category {category!r}; categories are {', '.join(CATEGORIES)}")
-    if inner not in overridable:
-        raise BadInput(f"{path}: {unknown(inner, overridable)}")
-    return overridable[inner]
-
-
-def unknown(path: str, known: Iterable[str]) -> str:
-    """What is said of a path that is no dimension: the nearest one is offered."""
-    if path == OVERRIDES:
-        return f"{path}: expected an object with a category of questions as key"
-    near = difflib.get_close_matches(path, list(known), n=1, cutoff=0.6)
-    hint = f"; did you mean {near[0]}?" if near else "; `memcycle theta show` lists what there is"
-    return f"{path} is unknown{hint}"
-
-
-def fitted(path: str, asked: Any, dimension: Dimension) -> Any:
-    """The value of a dimension nearest to what is asked for.
-
-    Numbers are brought into range, and rounded where whole ones are needed.
-
-    Raises:
-        BadInput: a value of another type, or none of the choices.
-    """
-    if dimension.type in ("int", "float"):
-        return _number(path, asked, dimension)
-    if dimension.type == "choice":
-        if not isinstance(asked, str | None) or asked not in (dimension.choices or ()):
-            raise BadInput(f"{path}: expected one of {_listed(dimension.choices or ())}, got {asked!r}")
-        return asked
-    if dimension.type == "bool":
-        if not isinstance(asked, bool):
-            raise BadInput(f"{path}: expected true or false, got {asked!r}")
-        return asked
-    if dimension.type == "text":
-        if not isinstance(asked, str):
-            raise BadInput(f"{path}: expected text, got {asked!r}")
-        return asked
-    return _time(path, asked)
-
-
-def _number(path: str, asked: Any, dimension: Dimension) -> int | float:
-    no_number = isinstance(asked, float) and math.isnan(asked)
-    if isinstance(asked, bool) or not isinstance(asked, int | float) or no_number:
-        raise BadInput(f"{path}: expected a number, got {asked!r}")
-    low = -math.inf if dimension.low is None else dimension.low
-    high = math.inf if dimension.high is None else dimension.high
-    # Compared before it is converted: a whole number may be too large for a float.
-    within = low if asked < low else high if asked > high else asked
-    return round(within) if dimension.type == "int" else float(within)
-
-
-def _time(path: str, asked: Any) -> datetime | None:
-    if asked is None:
-        return None
-    try:
-        read = datetime.fromisoformat(asked) if isinstance(asked, str) else asked
-    except ValueError:
-        read = None
-    if not isinstance(read, datetime) or read.tzinfo is None:
-        raise BadInput(f"{path}: expected a time with its zone, such as 2024-05-08T10:00:00+02:00")
-    return read
-
-
-def is_same(one: Any, other: Any) -> bool:
-    """Whether two values of a dimension are the same; a whole float is the number it says."""
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
-
-
-def complaint(
-    path: str, asked: Any, known: Mapping[str, Dimension], overridable: Mapping[str, Dimension]
-) -> str | None:
-    """What is wrong with a value and where it stands, in words; None where nothing is."""
-    try:
-        dimension = dimension_at(path, known, overridable)
-        given = fitted(path, asked, dimension)
-    except BadInput as error:
-        return str(error)
-    if dimension.type in ("int", "float") and not is_same(asked, given):
-        whole = "a whole number " if dimension.type == "int" else ""
-        return f"{path}: expected {whole}from {dimension.low:g} to {dimension.high:g}, got {asked!r}"
-    return None
-
-
-def _listed(choices: tuple[Any, ...]) -> str:
-    return ", ".join("null" if one is None else str(one) for one in choices)
-
-
-def read_theta(
-    path: Path, known: Mapping[str, Dimension], overridable: Mapping[str, Dimension]
-) -> dict[str, Any]:
-    """What a file says, nested.
-
-    Args:
-        path: A JSON object; nested, or with paths such as `weights.bm25` as keys.
-        known: The dimensions. overridable: those that a category of questions may override.
-
-    Raises:
-        BadInput: not to be read, or keys and values that do not fit, all of them.
-    """
-    content = read_object(path)
-    complaints = complaints_of(content, known, overridable)
-    if complaints:
-        raise BadInput(f"theta {path}: " + "; ".join(complaints))
-    return tree(flattened(content))
-
-
-def complaints_of(
-    content: Mapping[str, Any], known: Mapping[str, Dimension], overridable: Mapping[str, Dimension]
-) -> list[str]:
-    """What is wrong with the content of a file, in words, key by key."""
-    found = (complaint(path, value, known, overridable) for path, value in flattened(content).items())
-    return [said for said in found if said is not None]
-
-
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file.
 
@@ -283,7 +258,7 @@ def read_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def write_theta(path: Path, content: Mapping[str, Any]) -> None:
+def write_object(path: Path, content: Mapping[str, Any]) -> None:
     """Writes a configuration.
 
     Raises:
