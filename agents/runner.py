@@ -7,10 +7,9 @@ import logging
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from memcycle.agents.provider_errors import rejects_budget, rejects_rung, reply_in_error
 from memcycle.agents.reply import (
@@ -73,6 +72,7 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
         self._schema = strict_schema(output, role)
         self._rungs = _rungs(model, self._schema)
         self._rung = 0
+        self._runnable: Runnable[Input, Any] = RunnableLambda(self._run, self._arun, name=role)
 
     @property
     def rung(self) -> str:
@@ -96,21 +96,18 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
             PromptError: this run's own prompt cannot be used.
             Exception: errors of the provider, as they are.
         """
-        return self._call_with_config(self._run, input, config)
+        output: Output = self._runnable.invoke(input, config)
+        return output
 
     async def ainvoke(self, input: Input, config: RunnableConfig | None = None, **_: Any) -> Output:  # noqa: A002
         """As `invoke`, with the model awaited natively."""
-        return await self._acall_with_config(self._arun, input, config)
+        output: Output = await self._runnable.ainvoke(input, config)
+        return output
 
-    def _run(self, value: Input, run_manager: CallbackManagerForChainRun, config: RunnableConfig) -> Output:  # noqa: ARG002
+    def _run(self, value: Input, config: RunnableConfig) -> Output:
         return drive(self._talk(value, config), lambda asked: asked.runnable.invoke(asked.messages, config))
 
-    async def _arun(
-        self,
-        value: Input,
-        run_manager: AsyncCallbackManagerForChainRun,  # noqa: ARG002
-        config: RunnableConfig,
-    ) -> Output:
+    async def _arun(self, value: Input, config: RunnableConfig) -> Output:
         talk = self._talk(value, config)
         return await adrive(talk, lambda asked: asked.runnable.ainvoke(asked.messages, config))
 

@@ -51,7 +51,7 @@ def same_text(text: str) -> str:
 
 
 class Entry(BaseModel):
-    """One unit of memory (design section 3). Text is immutable: an edit inserts a successor.
+    """One unit of memory. Text is immutable: an edit inserts a successor.
 
     Vectors live in the ledger beside the entry, not in it, so that states and exports stay small.
 

@@ -114,25 +114,6 @@ def read_name(where: str, record: dict[str, Any], key: str) -> str:
     return word
 
 
-def write_jsonl(turns: Iterable[Turn]) -> str:
-    """The lines that `read_jsonl` reads back as these turns."""
-    lines = [
-        json.dumps(
-            {
-                "session": turn.session,
-                "speaker": turn.speaker,
-                "role": turn.role,
-                "text": turn.text,
-                "time": turn.time.isoformat(),
-                **({"id": turn.message_id} if turn.message_id is not None else {}),
-            },
-            ensure_ascii=False,
-        )
-        for turn in turns
-    ]
-    return "".join(line + "\n" for line in lines)
-
-
 def _turn(where: str, record: dict[str, Any], counts: dict[str, int], zone: tzinfo) -> Turn | None:
     _check_keys(where, record)
     session = read_name(where, record, "session")
