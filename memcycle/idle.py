@@ -5,21 +5,29 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from memcycle.core.errors import BadInput, RoleFailed, StoreError
 from memcycle.core.scope import Scope
 
+_log = logging.getLogger(__name__)
+
 FIRST_RETRY = 10.0
 """Seconds from a failed end to the next try of it; each further one waits twice as long."""
 
 LONGEST_RETRY = 600.0
 
-Verdict = Literal["retry", "spoken_again", "forgotten", "give_up"]
-"""What follows a failed end: another try; another end once those who spoke meanwhile fall silent; nothing,
-since somebody ended the session otherwise; or the last resort."""
+LONGEST_LOOK = 60.0
+"""Seconds after which the clock is read again, whatever it said: a machine may have slept meanwhile."""
+
+KEPT_FAILURES = 1000
+
+Outcome = Literal["retry", "spoken_again", "forgotten", "given_up", "lost"]
+"""What followed a failure: another try; another end, once those who spoke meanwhile fall silent; nothing, as
+somebody ended the session otherwise; the last resort. `lost`: the session stays open in the ledger, since the
+last resort failed too or the memory was closed before another try."""
 
 
 class Waiting(NamedTuple):
@@ -29,145 +37,9 @@ class Waiting(NamedTuple):
     seconds: float
 
 
-@dataclass(slots=True)
-class _Wait:
-    due: float
-    failed: int = 0
-    urgent: bool = False
-
-
-@dataclass(slots=True)
-class _Run:
-    failed: int
-    urgent: bool
-    forgotten: bool = False
-
-
-class Silence:
-    """The sessions somebody has spoken in, each waiting for `after` seconds of silence. Not thread-safe.
-
-    A session is in one of three places: waiting, being ended, or both (spoken in while being ended).
-    """
-
-    def __init__(self, after: float, attempts: int) -> None:
-        self._after, self._attempts = after, attempts
-        self._waits: dict[Scope, _Wait] = {}
-        self._runs: dict[Scope, _Run] = {}
-
-    def touch(self, scope: Scope, now: datetime) -> None:
-        """Somebody spoke: the session's wait starts anew, and so does the count of its failures."""
-        self._waits[scope] = _Wait(now.timestamp() + self._after)
-
-    def forget(self, scope: Scope) -> None:
-        """Drops the session's wait; an end of it that is going on is not tried again if it fails."""
-        self._waits.pop(scope, None)
-        if scope in self._runs:
-            self._runs[scope].forgotten = True
-
-    def hurry(self, but: Scope | None = None) -> set[Scope]:
-        """Makes all that wait due at once, and the failures of those being ended too, `but` one.
-
-        Returns:
-            All of them.
-        """
-        scopes = {*self._waits, *self._runs} - {but}
-        for scope in scopes:
-            for state in (self._waits.get(scope), self._runs.get(scope)):
-                if state is not None:
-                    state.urgent = True
-        return scopes
-
-    def hurried(self, scopes: set[Scope]) -> set[Scope]:
-        """Those of `scopes` still hurried: neither ended since, nor spoken in again."""
-        return {
-            scope
-            for scope in scopes
-            for state in (self._waits.get(scope), self._runs.get(scope))
-            if state is not None and state.urgent
-        }
-
-    def due(self, now: datetime) -> list[Scope]:
-        """What can be ended now, the longest due first, but users with few ends going on before others."""
-        going = Counter((scope.user, scope.workspace) for scope in self._runs)
-        time = now.timestamp()
-        ready = [
-            (going[scope.user, scope.workspace], wait.due, place, scope)
-            for place, (scope, wait) in enumerate(self._waits.items())
-            if scope not in self._runs and (wait.urgent or wait.due <= time)
-        ]
-        return [scope for *_, scope in sorted(ready, key=lambda found: found[:3])]
-
-    def take(self, now: datetime) -> Scope | None:
-        """The first that is due, from now on being ended: `done` or `failed` must follow."""
-        ready = self.due(now)
-        if not ready:
-            return None
-        wait = self._waits.pop(ready[0])
-        self._runs[ready[0]] = _Run(wait.failed, wait.urgent)
-        return ready[0]
-
-    def done(self, scope: Scope) -> None:
-        """The session was ended, or given up. If it was spoken in meanwhile it goes on waiting."""
-        del self._runs[scope]
-
-    def failed(self, scope: Scope, now: datetime) -> tuple[int, Verdict]:
-        """The end of a session failed.
-
-        Returns:
-            How often it failed since somebody last spoke in it, and what follows. After `give_up` the
-            session counts as being ended until `done`.
-        """
-        run = self._runs[scope]
-        run.failed += 1
-        if scope not in self._waits and not run.forgotten and run.failed >= self._attempts:
-            return run.failed, "give_up"
-        del self._runs[scope]
-        if scope in self._waits:
-            return run.failed, "spoken_again"
-        if run.forgotten:
-            return run.failed, "forgotten"
-        pause = min(FIRST_RETRY * 2 ** min(run.failed - 1, 30), LONGEST_RETRY)
-        self._waits[scope] = _Wait(now.timestamp() + pause, run.failed, run.urgent)
-        return run.failed, "retry"
-
-    def seconds_left(self, now: datetime) -> float | None:
-        """Until the next one falls due; None when nothing waits but what is due already."""
-        time = now.timestamp()
-        return min((wait.due - time for wait in self._waits.values() if wait.due > time), default=None)
-
-    def waiting(self, now: datetime) -> list[Waiting]:
-        """All that wait, the next one first."""
-        time = now.timestamp()
-        found = [
-            Waiting(scope, 0.0 if wait.urgent else max(0.0, wait.due - time))
-            for scope, wait in self._waits.items()
-        ]
-        return sorted(found, key=lambda waiting: waiting.seconds)
-
-    @property
-    def running(self) -> list[Scope]:
-        """Those being ended, in the order they were taken."""
-        return list(self._runs)
-
-    def __bool__(self) -> bool:
-        """Whether any session waits."""
-        return bool(self._waits)
-
-
-_log = logging.getLogger(__name__)
-
-LONGEST_LOOK = 60.0
-"""Seconds after which the clock is read again, whatever it said: a machine may have slept meanwhile."""
-
-KEPT_FAILURES = 1000
-
-Outcome = Literal["retry", "spoken_again", "forgotten", "given_up", "lost"]
-"""What followed a failure. `lost`: the session stays open in the ledger, since the last resort failed too
-or the memory was closed before another try."""
-
-
 class Failure(NamedTuple):
-    """An end that failed. The error is told without its message, which may quote a conversation."""
+    """An end that failed: how often since somebody last spoke, and what followed. The error is told without
+    its message, which may quote a conversation."""
 
     scope: Scope
     attempts: int
@@ -175,15 +47,23 @@ class Failure(NamedTuple):
     outcome: Outcome
 
 
-class Wording(NamedTuple):
-    """How the log tells of the work: what is done to a session, and how one stays where it was not."""
+@dataclass(slots=True)
+class _Wait:
+    """Of a session to be ended: when, how often that failed, and whether a flush wants it now."""
 
-    doing: str = "ending"
-    done: str = "ended"
-    left: str = "open"
+    due: float
+    failed: int = 0
+    urgent: bool = False
 
 
-ENDING = Wording()
+@dataclass(slots=True)
+class _Run:
+    """Of a session being ended, by the thread that does it."""
+
+    failed: int
+    urgent: bool
+    forgotten: bool = False
+    thread: int = field(default_factory=threading.get_ident)
 
 
 class IdleSessions:
@@ -209,7 +89,7 @@ class IdleSessions:
         give_up: Callable[[Scope, Exception], None],
         attempts: int = 3,
         at_once: int = 8,
-        wording: Wording = ENDING,
+        verb: str = "end",
     ) -> None:
         """Starts nothing yet.
 
@@ -221,22 +101,23 @@ class IdleSessions:
             give_up: The last resort for a session whose end keeps failing, with the last error.
             attempts: Failed ends in a row before the last resort.
             at_once: Worker threads at most.
-            wording: For the log, where `end` does something else to a session in which nobody speaks.
+            verb: For the log, where `end` does something else to a session in which nobody speaks.
         """
         if not after > 0 or attempts < 1 or at_once < 1:
             raise BadInput("after must be above 0, attempts and at_once at least 1")
         self._end, self._give_up, self._now = end, give_up, now
-        self._after, self._at_once, self._wording = after, at_once, wording
-        self._silence = Silence(after, attempts)
+        self._after, self._attempts, self._at_once, self._verb = after, attempts, at_once, verb
+        # A session waits, is being ended, or both: spoken in while being ended.
+        self._waits: dict[Scope, _Wait] = {}
+        self._runs: dict[Scope, _Run] = {}
         self._state = threading.Condition()
         self._failures: deque[Failure] = deque(maxlen=KEPT_FAILURES)
         self._threads: list[threading.Thread] = []
         self._workers, self._watched = 0, False
         self._closing = self._stopped = False
-        self._own = threading.local()
 
     def touch(self, scope: Scope) -> None:
-        """Somebody spoke in this session.
+        """Somebody spoke in this session: its wait starts anew, and so does the count of its failures.
 
         Raises:
             BadInput: the scope names no session.
@@ -246,21 +127,22 @@ class IdleSessions:
         with self._state:
             closing = self._closing
             if not closing:
-                self._silence.touch(scope, self._now())
+                self._waits[scope] = _Wait(self._time() + self._after)
                 self._watch()
         if closing:
-            _log.warning(
-                "%s was spoken in after close: it is not %s by itself", _named(scope), self._wording.done
-            )
+            _log.warning("%s was spoken in after close: nothing will %s it", _named(scope), self._verb)
 
     def forget(self, scope: Scope) -> None:
         """Drops a session's wait, as before an explicit end of it. Does nothing inside `end` of the same one.
 
-        Call it before that end, not after: what is said meanwhile must wait anew.
+        An end of it that is going on is not tried again if it fails. Call it before the explicit end, not
+        after: what is said meanwhile must wait anew.
         """
-        if scope != self._ending:
-            with self._state:
-                self._silence.forget(scope)
+        with self._state:
+            if scope != self._own():
+                self._waits.pop(scope, None)
+                if scope in self._runs:
+                    self._runs[scope].forgotten = True
 
     def run_due(self) -> None:
         """Starts ending what is due by the clock, without waiting for the thread that watches it."""
@@ -282,8 +164,11 @@ class IdleSessions:
         """
         until = None if timeout is None else time.monotonic() + timeout
         with self._state:
-            asked = self._silence.hurry(but=self._ending)
-            while left := self._silence.hurried(asked):
+            asked = {*self._waits, *self._runs} - {self._own()}
+            for scope in asked:
+                for state in self._states(scope):
+                    state.urgent = True
+            while left := [one for one in asked if any(state.urgent for state in self._states(one))]:
                 self._start_due()
                 if not self._workers:
                     break
@@ -307,17 +192,11 @@ class IdleSessions:
             self._stopped = True
             self._state.notify_all()
             threads = list(self._threads)
-            running = [scope for scope in self._silence.running if scope != self._ending]
-            left = [found.scope for found in self._silence.waiting(self._now())]
+            running, left = [*self._runs.keys() - {self._own()}], list(self._waits)
         if running:
-            _log.warning("closed while still being %s: %s", self._wording.done, _names(running))
+            _log.warning("closed while it took long to %s: %s", self._verb, _names(running))
         if left:
-            _log.warning(
-                "closed before they were %s, so they stay %s: %s",
-                self._wording.done,
-                self._wording.left,
-                _names(left),
-            )
+            _log.warning("closed too early to %s, left as they are: %s", self._verb, _names(left))
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join(max(0.0, until - time.monotonic()))
@@ -326,13 +205,18 @@ class IdleSessions:
     def waiting(self) -> list[Waiting]:
         """The sessions that wait, each with its seconds left, the next one first."""
         with self._state:
-            return self._silence.waiting(self._now())
+            now = self._time()
+            found = [
+                Waiting(scope, 0.0 if wait.urgent else max(0.0, wait.due - now))
+                for scope, wait in self._waits.items()
+            ]
+        return sorted(found, key=lambda one: one.seconds)
 
     @property
     def running(self) -> list[Scope]:
-        """The sessions being ended."""
+        """The sessions being ended, in the order they were taken."""
         with self._state:
-            return self._silence.running
+            return list(self._runs)
 
     @property
     def failures(self) -> list[Failure]:
@@ -340,20 +224,36 @@ class IdleSessions:
         with self._state:
             return list(self._failures)
 
-    @property
-    def _ending(self) -> Scope | None:
-        """The session that the calling thread is ending."""
-        return getattr(self._own, "scope", None)
+    # The methods from here to `_take` are called with the lock held.
 
-    # The methods from here to `_start` are called with the lock held.
+    def _time(self) -> float:
+        return self._now().timestamp()
+
+    def _own(self) -> Scope | None:
+        """The session that the calling thread is ending."""
+        me = threading.get_ident()
+        return next((scope for scope, run in self._runs.items() if run.thread == me), None)
+
+    def _states(self, scope: Scope) -> list[_Wait | _Run]:
+        return [state for state in (self._waits.get(scope), self._runs.get(scope)) if state is not None]
+
+    def _due(self) -> list[Scope]:
+        """What can be ended now, the longest due first, but users with few ends going on before others."""
+        going, now = Counter(scope.key for scope in self._runs), self._time()
+        ready = [
+            scope
+            for scope, wait in self._waits.items()
+            if scope not in self._runs and (wait.urgent or wait.due <= now)
+        ]
+        return sorted(ready, key=lambda scope: (going[scope.key], self._waits[scope].due))
 
     def _watch(self) -> None:
-        if self._silence and not self._watched:
+        if self._waits and not self._watched:
             self._watched = self._start(self._tick, "clock", daemon=True)
 
     def _start_due(self) -> None:
         """A worker for each session due or being ended, up to the bound; a free one takes the next."""
-        wanted = min(self._at_once, len(self._silence.running) + len(self._silence.due(self._now())))
+        wanted = min(self._at_once, len(self._runs) + len(self._due()))
         while self._workers < wanted and self._start(self._work, "worker", daemon=False):
             self._workers += 1
 
@@ -364,7 +264,7 @@ class IdleSessions:
         try:
             thread.start()
         except RuntimeError:
-            _log.warning("no thread could be started: %d sessions go on waiting", len(self.waiting))
+            _log.warning("no thread could be started: %d sessions go on waiting", len(self._waits))
             return False
         self._threads = [*(known for known in self._threads if known.is_alive()), thread]
         return True
@@ -373,21 +273,35 @@ class IdleSessions:
         """Not when closed, nor when the program is ending: the graphs' own thread pools are gone by then."""
         return not self._stopped and threading.main_thread().is_alive()
 
+    def _next_try(self, run: _Run, scope: Scope) -> Outcome:
+        """What follows a failed end that is not given up."""
+        outcome: Outcome = "spoken_again"
+        if scope not in self._waits:
+            if run.forgotten:
+                return "forgotten"
+            pause = min(FIRST_RETRY * 2 ** min(run.failed - 1, 30), LONGEST_RETRY)
+            self._waits[scope] = _Wait(self._time() + pause, run.failed, run.urgent)
+            outcome = "retry"
+        return "lost" if self._stopped else outcome
+
+    # What threads do
+
     def _tick(self) -> None:
         with self._state:
             try:
-                while self._silence and self._may_run():
+                while self._waits and self._may_run():
                     self._start_due()
-                    left = self._silence.seconds_left(self._now())
+                    now = self._time()
+                    left = [wait.due - now for wait in self._waits.values() if wait.due > now]
                     # Never longer than `after`: then no later touch can be due before the next look, and
                     # a touch need not wake this thread.
-                    self._state.wait(min(self._after, LONGEST_LOOK, LONGEST_LOOK if left is None else left))
+                    self._state.wait(min([self._after, LONGEST_LOOK, *left]))
             finally:
                 self._watched = False
 
     def _work(self) -> None:
         try:
-            while (scope := self._next()) is not None:
+            while (scope := self._take()) is not None:
                 self._run(scope)
         finally:
             with self._state:
@@ -396,12 +310,15 @@ class IdleSessions:
                 self._start_due()
                 self._state.notify_all()
 
-    def _next(self) -> Scope | None:
+    def _take(self) -> Scope | None:
         with self._state:
-            return self._silence.take(self._now()) if self._may_run() else None
+            if not self._may_run() or not (due := self._due()):
+                return None
+            wait = self._waits.pop(due[0])
+            self._runs[due[0]] = _Run(wait.failed, wait.urgent)
+            return due[0]
 
     def _run(self, scope: Scope) -> None:
-        self._own.scope = scope
         error: Exception | None = RuntimeError("the end of a session was broken off")
         try:
             self._end(scope)
@@ -409,56 +326,43 @@ class IdleSessions:
         except Exception as raised:  # noqa: BLE001 - recorded, logged and tried again, whatever it is
             error = raised
         finally:
-            if error is None:
-                self._finish(scope)
-            else:
-                self._fail(scope, error)
-            self._own.scope = None
+            self._settle(scope, error)
 
-    def _finish(self, scope: Scope) -> None:
-        with self._state:
-            self._silence.done(scope)
-            self._wake()
-
-    def _fail(self, scope: Scope, error: Exception) -> None:
-        with self._state:
-            attempts, verdict = self._silence.failed(scope, self._now())
-            if verdict != "give_up":
-                outcome: Outcome = "lost" if self._stopped and verdict != "forgotten" else verdict
-                failure = Failure(scope, attempts, told(error), outcome)
-                self._failures.append(failure)
-                self._wake()
-        if verdict == "give_up":
-            failure = self._resign(scope, attempts, error)
-        _log.warning(
-            "%s %s failed (%d): %s; %s",
-            self._wording.doing,
-            _named(scope),
-            attempts,
-            failure.error,
-            failure.outcome,
-        )
-
-    def _resign(self, scope: Scope, attempts: int, error: Exception) -> Failure:
-        failure = Failure(scope, attempts, told(error), "lost")
+    def _settle(self, scope: Scope, error: Exception | None) -> None:
+        failure: Failure | None = None
         try:
-            self._give_up(scope, error)
-            failure = failure._replace(outcome="given_up")
-        except Exception as raised:  # noqa: BLE001 - the last resort's own failure is recorded as such
-            failure = failure._replace(error=f"{failure.error}; then {told(raised)}")
+            failure = None if error is None else self._failed(scope, error)
         finally:
             with self._state:
-                self._failures.append(failure)
-                self._finish(scope)
-        return failure
+                run = self._runs.pop(scope)
+                if failure is not None:
+                    if failure.outcome == "retry":
+                        failure = failure._replace(outcome=self._next_try(run, scope))
+                    self._failures.append(failure)
+                self._start_due()
+                self._watch()
+                self._state.notify_all()
+        if failure is not None:
+            told = (self._verb, _named(scope), *failure[1:])
+            _log.warning("could not %s %s (%d): %s; %s", *told)
 
-    def _wake(self) -> None:
-        self._start_due()
-        self._watch()
-        self._state.notify_all()
+    def _failed(self, scope: Scope, error: Exception) -> Failure:
+        """Counts a failure; the last in a row calls the last resort, while the session is still in hand."""
+        with self._state:
+            run = self._runs[scope]
+            run.failed += 1
+            is_last = run.failed >= self._attempts and not run.forgotten and scope not in self._waits
+        failure = Failure(scope, run.failed, describe_error(error), "retry")
+        if not is_last:
+            return failure
+        try:
+            self._give_up(scope, error)
+        except Exception as raised:  # noqa: BLE001 - the last resort's own failure is recorded as such
+            return failure._replace(error=f"{failure.error}; then {describe_error(raised)}", outcome="lost")
+        return failure._replace(outcome="given_up")
 
 
-def told(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error by its kind; by its words only where they are ours and quote nobody."""
     kind = type(error).__name__
     if isinstance(error, StoreError):

@@ -21,7 +21,7 @@ from langchain_core.messages import BaseMessage
 
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
-from memcycle.idle import KEPT_FAILURES, Failure, IdleSessions, Wording, told
+from memcycle.idle import KEPT_FAILURES, Failure, IdleSessions, describe_error
 from memcycle.integrations.messages import Asked, Recalled, not_stored
 from memcycle.memory import Memory
 from memcycle.results import Added, Answer
@@ -145,7 +145,7 @@ class Recalling:
             return Recalled("unavailable", why="late", seconds=seconds)
         error = future.exception()
         if error is not None:
-            why = told(error) if isinstance(error, Exception) else type(error).__name__
+            why = describe_error(error) if isinstance(error, Exception) else type(error).__name__
             _log.warning("memory is unavailable: %s", why)
             return Recalled("unavailable", why=why, seconds=seconds)
         return Recalled.of(future.result().evidence, seconds)
@@ -219,8 +219,6 @@ MARGIN = 50
 SOON = 0.05
 """Seconds before what was handed over is remembered, so that what comes together is read together."""
 
-WORDING = Wording("remembering what was said in", "remembered", "as they are; the next turn hands them over")
-
 
 class Remembering:
     """Hands conversations to a memory. What the ledger holds already is not handed over again.
@@ -250,7 +248,7 @@ class Remembering:
             give_up=self._give_up,
             attempts=attempts,
             at_once=at_once,
-            wording=WORDING,
+            verb="remember",
         )
 
     def now(self, scope: Scope, said: Sequence[BaseMessage]) -> Added | Failure:
@@ -354,7 +352,7 @@ class Remembering:
         self._taken(scope, given)
 
     def _failure(self, scope: Scope, error: Exception) -> Failure:
-        failure = Failure(scope, 1, told(error), "retry")
+        failure = Failure(scope, 1, describe_error(error), "retry")
         self._failed.append(failure)
         _log.warning("session %r of %r was not remembered: %s", scope.session, scope.user, failure.error)
         return failure

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memcycle.core.errors import BadInput, MemcycleError, RoleFailed, StoreBusy
 from memcycle.core.scope import Scope
-from memcycle.idle import FIRST_RETRY, IdleSessions
+from memcycle.idle import FIRST_RETRY, LONGEST_RETRY, IdleSessions
 from tests.hand_clock import START, HandClock
 
 AFTER = 60.0
@@ -183,6 +183,31 @@ def test_a_slow_session_holds_up_no_other_users(idle):
     assert sorted(idle.ends.scopes[1:], key=lambda scope: scope.user) == USERS
 
 
+def test_a_user_with_many_silent_sessions_lets_another_user_in(idle):
+    sessions = idle.open(at_once=2)
+    many = [Scope(user="ann", session=str(n)) for n in range(4)]
+    for scope in (*many, BOB):
+        sessions.touch(scope)
+    gate = idle.ends.hold(many[0])
+    idle.pass_(AFTER)
+    idle.ends.wait_begun(2)
+    assert idle.ends.scopes[:2] == [many[0], BOB]
+    gate.set()
+    settle()
+    assert idle.ends.scopes[2:] == many[1:]
+
+
+def test_retries_wait_ten_minutes_at_most(idle):
+    sessions = idle.open(attempts=100)
+    idle.ends.errors[ANN] = [ValueError()] * 40
+    sessions.touch(ANN)
+    idle.pass_and_settle(AFTER)
+    for _ in range(39):
+        ((_, seconds),) = sessions.waiting
+        idle.pass_and_settle(seconds)
+    assert sessions.waiting == [(ANN, LONGEST_RETRY)]
+
+
 def test_a_session_spoken_in_while_it_is_ended_is_ended_again(idle):
     sessions, gate = idle.open(), idle.ends.hold(ANN)
     sessions.touch(ANN)
@@ -217,9 +242,12 @@ def test_failures_are_seen_tried_again_after_growing_waits_and_given_up(idle, ca
     ]
     idle.pass_and_settle(100 * AFTER)
     assert (len(idle.ends.noted), sessions.waiting) == (3, [])
-    assert "session '1' of 'ann' in 'default' failed (3): RoleFailed: role 'grader'; given_up" in caplog.text
+    assert (
+        "could not end session '1' of 'ann' in 'default' (3): RoleFailed: role 'grader'; given_up"
+        in caplog.text
+    )
     assert SECRET not in caplog.text
-    assert caplog.text.count("ending session '1' of 'ann'") == 3
+    assert caplog.text.count("could not end session '1' of 'ann'") == 3
 
 
 def test_a_session_spoken_in_while_its_last_try_fails_is_not_given_up(idle):
@@ -361,8 +389,8 @@ def test_close_comes_back_from_an_end_that_does_not_and_names_it(idle, caplog):
     idle.ends.wait_begun()
     idle.ends.errors[ANN] = [ValueError()]
     sessions.close(timeout=0.01)
-    assert "closed while still being ended: session '1' of 'ann' in 'default'" in caplog.text
-    assert "so they stay open: session '1' of 'bob' in 'default'" in caplog.text
+    assert "closed while it took long to end: session '1' of 'ann' in 'default'" in caplog.text
+    assert "closed too early to end, left as they are: session '1' of 'bob' in 'default'" in caplog.text
     gate.set()
     settle()
     assert idle.ends.scopes == [ANN]

@@ -284,7 +284,7 @@ def test_background_failures_are_tried_again_and_seen(memory, server, agent, cap
         graph.invoke(said("I keep geese."), thread("t"), context=ANN)
         assert remembers.flush() == []
         assert [failure.outcome for failure in remembers.failures] == ["retry", "retry", "given_up"]
-        assert "remembering what was said in session 't' of 'ann' in 'default' failed" in caplog.text
+        assert "could not remember session 't' of 'ann' in 'default'" in caplog.text
         memory.add = real
         graph.invoke(said("I keep hens."), thread("t"), context=ANN)
         remembers.flush()
