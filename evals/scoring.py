@@ -7,7 +7,7 @@ from memcycle.core.language.token_count import token_counter
 from memcycle.core.theta import Theta
 from memcycle.evals.metrics import all_found, counted, recall, session_any, within_tokens
 from memcycle.evals.records import LENIENT_KS, Plan, Scores
-from memcycle.graph.evidence import Limits, Piece, assemble
+from memcycle.graph.recall.evidence import Limits, Piece, assemble
 from memcycle.stores.search.request import Hit
 
 MANY = 200

@@ -28,7 +28,7 @@ from memcycle.evals.subjects import Stored, base_scope, open_memory, store, stor
 from memcycle.evolution.folder import EvolveFolder, home_key
 from memcycle.evolution.space import fingerprint, writing
 from memcycle.evolution.task import QuestionRecord, Split, StoredHome, Task
-from memcycle.graph.recall import build_recall
+from memcycle.graph.recall.graph import build_recall
 from memcycle.memory import Memory
 from memcycle.runs import detached
 from memcycle.stores.bank import Bank

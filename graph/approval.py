@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from langgraph.types import interrupt
 
 from memcycle.core.edit import Edit
-from memcycle.core.scope import Scope
-from memcycle.graph.environment import Env
+from memcycle.graph.environment import GraphRun
 from memcycle.graph.events import APPROVAL
 
 HOW = (
@@ -33,21 +32,21 @@ class _Unclear(Exception):
     """An answer that cannot be read: what is wrong with it."""
 
 
-def approved(env: Env, scope: Scope, edits: Sequence[Edit]) -> Approved:
+def approved(run: GraphRun, edits: Sequence[Edit]) -> Approved:
     """The edits as a person lets them stand. Stops the run where one needs approval, until it is resumed.
 
     An answer that cannot be read is asked for again, with `problem` saying why.
     """
-    places = [at for at, edit in enumerate(edits) if _needs(env, scope, edit)]
+    places = [at for at, edit in enumerate(edits) if _needs(run, edit)]
     if not places:
         return Approved(list(edits), [])
     asked = {
         "type": APPROVAL,
-        "user": scope.user,
-        "workspace": scope.workspace,
-        "session": scope.session,
+        "user": run.scope.user,
+        "workspace": run.scope.workspace,
+        "session": run.scope.session,
         # Numbered by their place among all edits: what is forgotten meanwhile must not shift the others.
-        "items": [_item(env, scope, at + 1, edits[at]) for at in places],
+        "items": [_item(run, at + 1, edits[at]) for at in places],
         "how": HOW,
     }
     problem: dict[str, str] = {}
@@ -59,21 +58,21 @@ def approved(env: Env, scope: Scope, edits: Sequence[Edit]) -> Approved:
             problem = {"problem": str(unclear)}
 
 
-def _needs(env: Env, scope: Scope, edit: Edit) -> bool:
-    wanted = env.settings.approval
+def _needs(run: GraphRun, edit: Edit) -> bool:
+    wanted = run.settings.approval
     if (edit.op == "DELETE" and wanted.delete) or (edit.op == "UPDATE" and wanted.update):
         return True
-    named = env.bank().get(scope, [edit.target]) if edit.target else []
+    named = run.bank.get(run.scope, [edit.target]) if edit.target else []
     facts = [one for one in (edit.entry, *named) if one is not None and one.granularity == "fact"]
     return edit.op != "NONE" and any(one.kind in wanted.kinds for one in facts)
 
 
-def _item(env: Env, scope: Scope, n: int, edit: Edit) -> dict[str, Any]:
+def _item(run: GraphRun, n: int, edit: Edit) -> dict[str, Any]:
     """What a person needs to see of an edit: before, after, and the turns it rests on."""
-    before = next(iter(env.bank().get(scope, [edit.target])), None) if edit.target else None
+    before = next(iter(run.bank.get(run.scope, [edit.target])), None) if edit.target else None
     after = edit.entry
     shown = after or before
-    turns = env.bank().turns(scope, shown.turns) if shown is not None else []
+    turns = run.bank.turns(run.scope, shown.turns) if shown is not None else []
     return {
         "n": n,
         "action": edit.op,

@@ -10,9 +10,8 @@ from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.edit import Edit, Rejected
 from memcycle.core.entry import Entry, same_text
 from memcycle.core.errors import RoleFailed
-from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.graph.environment import Env
+from memcycle.graph.environment import GraphRun
 from memcycle.graph.guards import requested_deletion, support
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import Decided, Made, fact_entry
@@ -40,7 +39,7 @@ class ConflictSet:
         return next((turn for turn in self.turns if turn.id == name), None)
 
 
-def refresher_call(env: Env, conflicts: ConflictSet) -> Call | None:
+def refresher_call(run: GraphRun, conflicts: ConflictSet) -> Call | None:
     """The Refresher's call, None when no stored fact is in conflict."""
     numbers = {entry.id: n for n, entry in enumerate(conflicts.memories)}
     shown = {turn.id: view for turn, view in zip(conflicts.turns, turn_views(conflicts.turns), strict=True)}
@@ -56,7 +55,7 @@ def refresher_call(env: Env, conflicts: ConflictSet) -> Call | None:
     ]
     turns: list[TurnView] = list(shown.values())
     return (
-        env.call("refresher", RefresherInput(conflicts=views, turns=turns, now=env.now())) if views else None
+        run.call("refresher", RefresherInput(conflicts=views, turns=turns, now=run.now())) if views else None
     )
 
 
@@ -75,23 +74,23 @@ class Guarded:
 
 
 def propose(
-    env: Env, scope: Scope, refs: Sequence[ConflictRef], turns: Sequence[Turn]
+    run: GraphRun, refs: Sequence[ConflictRef], turns: Sequence[Turn]
 ) -> Generator[Call, Any, Guarded]:
     """Asks the Refresher about the conflicts and holds what it proposes against the guards.
 
     Nothing is refreshed where no stored fact is in conflict, or where the role fails.
     """
     names = [name for ref in refs for name in (ref["memory"], ref["other"]) if name]
-    entries = {entry.id: entry for entry in env.bank().get(scope, names)}
+    entries = {entry.id: entry for entry in run.bank.get(run.scope, names)}
     conflicts = ConflictSet(refs, entries, turns)
-    call = refresher_call(env, conflicts)
+    call = refresher_call(run, conflicts)
     if call is None:
         return Guarded()
     try:
         output = yield call
     except RoleFailed as failed:
         return Guarded(warnings=[f"nothing refreshed: {failed}"])
-    return guard_refresh(output, conflicts, env.made("refresher", scope))
+    return guard_refresh(output, conflicts, run.made("refresher"))
 
 
 def guard_refresh(output: RefresherOutput, conflicts: ConflictSet, made: Made) -> Guarded:

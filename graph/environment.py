@@ -1,8 +1,9 @@
-"""What the nodes of a graph close over: roles, settings, and the bank, opened on first use."""
+"""What graphs are built over, and what each of their nodes is given of a run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
@@ -12,11 +13,12 @@ from memcycle.agents.runner import PROMPTS, ModelRole
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.core.theta import Theta
-from memcycle.core.theta_space import Category
-from memcycle.graph.context import ScopeOf, run_context, run_scope
+from memcycle.core.theta import Switches, Theta
+from memcycle.core.theta_space import Category, Clamped
+from memcycle.graph.context import Context, ScopeOf, run_context, run_scope
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import AtomicFacts, Made, Organisation
+from memcycle.graph.routes import Policy
 
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
@@ -24,59 +26,107 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Env:
-    """Everything a node needs that is not state.
+    """What the nodes of a graph share: roles, settings, and the bank, opened on first use.
 
     Attributes:
-        bank: Gives the bank; called inside nodes only, so that building a graph opens nothing.
+        open_bank: Gives the bank; called inside nodes only, so that building a graph opens nothing.
         scope_of: Scope from a parent's context; None reads memcycle's own context.
         version: Version of the pipeline, recorded on what it makes.
     """
 
     roles: Roles
     settings: Settings
-    bank: "Callable[[], Bank]"
+    open_bank: "Callable[[], Bank]"
     scope_of: ScopeOf | None = None
     organisation: Organisation = field(default_factory=AtomicFacts)
     version: str = "shipped"
 
-    def scope(self, config: RunnableConfig) -> Scope:
-        """Scope of this run, with its session."""
-        return run_scope(self.scope_of, config)
+    def run(self, config: RunnableConfig) -> "GraphRun":
+        """The run that is going on, inside a node or a route of it."""
+        return GraphRun(self, config)
+
+
+class GraphRun:
+    """One run of a graph, as its nodes are given it beside their state."""
+
+    def __init__(self, env: Env, config: RunnableConfig) -> None:
+        self.env, self._config = env, config
+
+    @cached_property
+    def context(self) -> Context:
+        """What is said from outside for this run."""
+        return run_context()
+
+    @property
+    def settings(self) -> Settings:
+        """Those the graph was built with."""
+        return self.env.settings
+
+    @property
+    def switches(self) -> Switches:
+        """Which edges there are."""
+        return self.env.settings.switches
+
+    @property
+    def bank(self) -> "Bank":
+        """The bank, opened if it was not."""
+        return self.env.open_bank()
+
+    @cached_property
+    def scope(self) -> Scope:
+        """Whose memory, with the session. Raises BadInput where no user is named."""
+        return run_scope(self.env.scope_of, self._config)
+
+    @cached_property
+    def theta(self) -> Theta:
+        """Theta of the settings with the changes of the run's context."""
+        return self._changed[0]
+
+    @property
+    def clamped(self) -> list[str]:
+        """What of the context's changes of theta was out of range, in words."""
+        return [f"theta {one}" for one in self._changed[1]]
+
+    @cached_property
+    def _changed(self) -> tuple[Theta, list[Clamped]]:
+        theta, changes = self.env.settings.theta, self.context.theta
+        return theta.with_changes(changes) if changes else (theta, [])
+
+    def theta_of(self, category: Category | None) -> Theta:
+        """Theta as it is for one category of questions."""
+        return self.theta if category is None else self.theta.for_category(category)
+
+    def policy(self, category: Category | None = None) -> Policy:
+        """What decides on the edges of this run, for one category of questions.
+
+        A Judge by rules is too weak to be believed more than once; a Constructor by rules reads a turn again
+        as it read it before.
+        """
+        theta, roles = self.theta_of(category), self.env.roles
+        return Policy(
+            theta=theta,
+            switches=self.switches,
+            retries=min(theta.k_r, 1) if roles.by_rules("judge") else theta.k_r,
+            rereads=not roles.by_rules("constructor"),
+            evidence_only=self.context.evidence_only,
+        )
 
     def now(self) -> datetime:
         """The time this run counts from."""
-        return run_context().now or self.bank().world.now()
-
-    @property
-    def theta(self) -> Theta:
-        """Theta of this run: that of the settings with the changes of the run's context."""
-        changes = run_context().theta
-        return self.settings.theta.with_changes(changes)[0] if changes else self.settings.theta
-
-    def theta_of(self, category: Category | None) -> Theta:
-        """Theta of this run as it is for one category of questions."""
-        return self.theta if category is None else self.theta.for_category(category)
-
-    def clamped(self) -> list[str]:
-        """What of the run's changes of theta was out of range, in words."""
-        changes = run_context().theta
-        return [f"theta {one}" for one in self.settings.theta.with_changes(changes)[1]] if changes else []
+        return self.context.now or self.bank.world.now()
 
     def call(self, role: str, value: Any) -> Call:
         """A call of a role, with this run's prompts."""
-        return Call(role, getattr(self.roles, role), value, run_context().prompts)
+        return Call(role, getattr(self.env.roles, role), value, self.context.prompts)
 
-    def made(self, role: str, scope: Scope) -> Made:
-        """What is recorded on entries that this role makes in this run."""
-        runnable = getattr(self.roles, role)
+    def made(self, role: str) -> Made:
+        """What is recorded on entries that this role makes."""
+        roles, version = self.env.roles, self.env.version
+        runnable = getattr(roles, role)
         if not isinstance(runnable, ModelRole):
-            return Made(scope, self.roles.model_name, self.version)
-        prompt = runnable.prompt_version({"configurable": {PROMPTS: run_context().prompts}})
-        return Made(scope, runnable.model_name, self.version, prompt)
-
-    def retries(self, theta: Theta) -> int:
-        """Retry rounds allowed: a Judge by rules is too weak to be believed more than once."""
-        return min(theta.k_r, 1) if self.roles.by_rules("judge") else theta.k_r
+            return Made(self.scope, roles.model_name, version)
+        prompt = runnable.prompt_version({"configurable": {PROMPTS: self.context.prompts}})
+        return Made(self.scope, runnable.model_name, version, prompt)
 
 
 def make_env(

@@ -11,7 +11,7 @@ from memcycle.core.errors import RoleFailed
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
-from memcycle.graph.environment import Env
+from memcycle.graph.environment import GraphRun
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import Made
 from memcycle.graph.search import turn_views
@@ -48,9 +48,9 @@ def cut(segment: Sequence[Turn], boundaries: Sequence[Boundary], theta: Theta) -
     return finished
 
 
-def writer_calls(env: Env, episodes: Sequence[Sequence[Turn]]) -> list[Call]:
+def writer_calls(run: GraphRun, episodes: Sequence[Sequence[Turn]]) -> list[Call]:
     """One call of the Episode writer an episode."""
-    return [env.call("episode_writer", EpisodeWriterInput(turns=turn_views(turns))) for turns in episodes]
+    return [run.call("episode_writer", EpisodeWriterInput(turns=turn_views(turns))) for turns in episodes]
 
 
 def written(

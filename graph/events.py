@@ -1,17 +1,38 @@
 """What the nodes decided, as small events for user interfaces: `stream_mode="custom"` gives them.
 
 An event holds ids, counts and fixed words, all JSON, and never a text of a conversation or of a model:
-whoever may see texts looks them up by id. `telling` makes them. Of nested graphs LangGraph gives them with
-`subgraphs=True`.
+whoever may see texts looks them up by id. Of nested graphs LangGraph gives them with `subgraphs=True`. What a
+run wrote and refused is counted from its start, since a user interface may join late.
+
+Below each type stands what makes it of the partial state that a node returned; which node tells what is
+written where the graphs are. `graph` and `node` are added there.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from typing_extensions import TypedDict
 
 GraphName = Literal["remember", "recall", "session"]
+
+Update = Mapping[str, Any]
+"""The partial state a node returned, and under `EDGE` which edge is taken after it."""
+
+Told = dict[str, Any] | None
+"""The fields of an event; None where there is nothing to tell."""
+
+EDGE = "__edge__"
+
+APPROVAL = "memcycle.approval"
+"""`type` of the payload of an interrupt that asks a person."""
+
+
+class Edge(NamedTuple):
+    """An edge by its label, and why it is taken, in a fixed word or two; empty where there is no choice."""
+
+    label: str = ""
+    why: str = ""
 
 
 class _Event(TypedDict):
@@ -26,6 +47,11 @@ class Staged(_Event):
     turns: list[str]
 
 
+def staged(update: Update) -> Told:
+    """The turns of a run that begins."""
+    return {"event": "staged", "turns": update["chunk"]}
+
+
 class Planned(_Event):
     """Searches by operator (raw, fact, episode)."""
 
@@ -33,11 +59,27 @@ class Planned(_Event):
     searches: dict[str, int]
 
 
+def planned(update: Update) -> Told:
+    """The searches that are planned."""
+    return {"event": "planned", "searches": dict(Counter(plan["operator"] for plan in update["plans"]))}
+
+
 class Found(_Event):
     """Entries found, so far in this run; for all probes together in a session."""
 
     event: Literal["found"]
     candidates: int
+
+
+def found(update: Update) -> Told:
+    """What is found so far."""
+    return {"event": "found", "candidates": len(update["candidates"])}
+
+
+def found_for_probes(update: Update) -> Told:
+    """What is found for all probes."""
+    entries = {entry for found in update["found"].values() for entry in found}
+    return {"event": "found", "candidates": len(entries)}
 
 
 class Judged(_Event):
@@ -52,11 +94,30 @@ class Judged(_Event):
     sufficient: bool
 
 
+def judged(update: Update) -> Told:
+    """The verdict and the edge."""
+    verdict, edge = update["verdict"], update[EDGE]
+    return {
+        "event": "judged",
+        "route": edge.label,
+        "why": edge.why,
+        "shown": verdict["shown"],
+        "relevant": len(verdict["relevant"]),
+        "conflicts": len(verdict["conflicts"]),
+        "sufficient": verdict["sufficient"],
+    }
+
+
 class Settled(_Event):
     """Ids of entries that a newer one contradicts."""
 
     event: Literal["settled"]
     outdated: list[str]
+
+
+def settled(update: Update) -> Told:
+    """What is outdated."""
+    return {"event": "settled", "outdated": update["outdated"]}
 
 
 class Guided(_Event):
@@ -68,6 +129,12 @@ class Guided(_Event):
     conflicts: int
 
 
+def guided(update: Update) -> Told:
+    """The guidance in numbers."""
+    counts = {key: len(update["guidance"].get(key) or []) for key in ("keep", "redundant", "conflicts")}
+    return {"event": "guided", **counts}
+
+
 class Drafted(_Event):
     """The Constructor: facts drafted, turns it could not read, turns of which facts hold too little."""
 
@@ -77,11 +144,29 @@ class Drafted(_Event):
     uncovered: int
 
 
+def drafted(update: Update) -> Told:
+    """The drafts in numbers."""
+    result = update["result"]
+    return {
+        "event": "drafted",
+        "facts": len(update["drafts"]),
+        "unread": len(result["unextracted"]),
+        "uncovered": len(result["uncovered"]),
+    }
+
+
 class ApprovalAsked(_Event):
     """The run stops: edits that a person must allow."""
 
     event: Literal["approval_asked"]
     items: int
+
+
+def approval_asked(interrupts: Iterable[Any]) -> Told:
+    """Of the interrupts of a node that stopped; None where they are not ours."""
+    payloads = [interrupt.value for interrupt in interrupts]
+    ours = [one for one in payloads if isinstance(one, Mapping) and one.get("type") == APPROVAL]
+    return {"event": "approval_asked", "items": sum(len(one["items"]) for one in ours)} if ours else None
 
 
 class Allowed(_Event):
@@ -90,6 +175,23 @@ class Allowed(_Event):
     event: Literal["allowed"]
     edits: dict[str, int]
     rejected: int
+
+
+def allowed(update: Update) -> Told:
+    """The edits by operation."""
+    return _allowed(update["edits"], len(update.get("result", {}).get("rejected", [])))
+
+
+def allowed_repair(update: Update) -> Told:
+    """The one edit of a repair; None where there was none."""
+    if "edit" not in update:
+        return None
+    edits = [update["edit"]] if update["edit"] is not None else []
+    return _allowed(edits, 1 - len(edits))
+
+
+def _allowed(edits: Sequence[Mapping[str, Any]], rejected: int) -> Told:
+    return {"event": "allowed", "edits": dict(Counter(edit["op"] for edit in edits)), "rejected": rejected}
 
 
 class Applied(_Event):
@@ -101,11 +203,23 @@ class Applied(_Event):
     rejected: int
 
 
+def applied(update: Update) -> Told:
+    """What is written so far."""
+    result = update["result"]
+    ids = {key: result[key] for key in ("facts", "refreshed")}
+    return {"event": "applied", **ids, "rejected": len(result["rejected"])}
+
+
 class Triggered(_Event):
     """Episodes that end in this chunk."""
 
     event: Literal["triggered"]
     episodes: int
+
+
+def triggered(update: Update) -> Told:
+    """The episodes that end."""
+    return {"event": "triggered", "episodes": len(update["episodes"])}
 
 
 class Remembered(_Event):
@@ -123,6 +237,12 @@ class Remembered(_Event):
     warnings: int
 
 
+def remembered(update: Update) -> Told:
+    """The result of a run."""
+    counts = {key: len(update["result"][key]) for key in ("rejected", "warnings")}
+    return {"event": "remembered", **update["result"], **counts}
+
+
 class Thought(_Event):
     """The Meta-Thinker on a question: its verdict, and the edge taken."""
 
@@ -131,11 +251,21 @@ class Thought(_Event):
     route: str
 
 
+def thought(update: Update) -> Told:
+    """The verdict and the edge."""
+    return {"event": "thought", "answerable": update["gap"]["answerable"], "route": update[EDGE].label}
+
+
 class Refined(_Event):
     """Whether the Query-Reasoner found something new to ask, before an answer or after an unsure one."""
 
     event: Literal["refined"]
     new_query: bool
+
+
+def refined(update: Update) -> Told:
+    """Whether there is a new query."""
+    return {"event": "refined", "new_query": bool(update["plans"])}
 
 
 class Answered(_Event):
@@ -149,12 +279,24 @@ class Answered(_Event):
     rounds: int
 
 
+def answered(update: Update) -> Told:
+    """The answer without its words."""
+    answer = update["answer"]
+    fields = {key: answer[key] for key in ("mode", "answerable", "confidence", "rounds")}
+    return {"event": "answered", **fields, "evidence": [item["id"] for item in answer["evidence"]]}
+
+
 class Opened(_Event):
     """Whether there is anything to end, and how many turns are still to be read."""
 
     event: Literal["opened"]
     open: bool
     waiting: int
+
+
+def opened(update: Update) -> Told:
+    """What there is to end."""
+    return {"event": "opened", "open": update["open"], "waiting": len(update["waiting"])}
 
 
 class Summarised(_Event):
@@ -164,11 +306,21 @@ class Summarised(_Event):
     episodes: list[str]
 
 
+def summarised(update: Update) -> Told:
+    """The episodes written."""
+    return {"event": "summarised", "episodes": update["result"]["episodes"]}
+
+
 class Probed(_Event):
     """Ids of the probes made."""
 
     event: Literal["probed"]
     probes: list[str]
+
+
+def probed(update: Update) -> Told:
+    """The probes made."""
+    return {"event": "probed", "probes": update["probes"]}
 
 
 class ProbeTried(_Event):
@@ -178,12 +330,27 @@ class ProbeTried(_Event):
     probe: str
 
 
+def probe_answered(update: Update) -> Told:
+    """The probe; None where it is forgotten."""
+    return {"event": "probe_answered", "probe": update["answered"][0]} if "answered" in update else None
+
+
+def repair_tried(update: Update) -> Told:
+    """The probe; None where it is forgotten."""
+    return {"event": "repair_tried", "probe": update["mended"][0]} if "mended" in update else None
+
+
 class Graded(_Event):
     """Ids of the probes that memory answered and did not answer; what is in neither is ungraded."""
 
     event: Literal["graded"]
     passed: list[str]
     failed: list[str]
+
+
+def graded(update: Update) -> Told:
+    """The probes by verdict."""
+    return {"event": "graded", "passed": update["passed"], "failed": update["failed"]}
 
 
 class RepairDecided(_Event):
@@ -195,6 +362,14 @@ class RepairDecided(_Event):
     entry: str | None
 
 
+def repair_decided(update: Update) -> Told:
+    """The decision; None where no proposal is left."""
+    if update["proposal"] is None:
+        return None
+    decision = {key: update["decision"][key] for key in ("decision", "entry")}
+    return {"event": "repair_decided", "probe": update["proposal"], **decision}
+
+
 class RepairWritten(_Event):
     """Ids of entries that repairs wrote, so far in this run."""
 
@@ -202,11 +377,21 @@ class RepairWritten(_Event):
     entries: list[str]
 
 
+def repair_written(update: Update) -> Told:
+    """The entries; None where nothing was decided."""
+    return {"event": "repair_written", "entries": update["written"]} if "written" in update else None
+
+
 class RolledBack(_Event):
     """Repairs taken back: they did not help, or broke a probe that passed."""
 
     event: Literal["rolled_back"]
     repairs: int
+
+
+def rolled_back(update: Update) -> Told:
+    """The repairs taken back: each is a warning."""
+    return {"event": "rolled_back", "repairs": len(update["warnings"])}
 
 
 class Maintained(_Event):
@@ -217,6 +402,11 @@ class Maintained(_Event):
     reinforced: int
     expired: int
     superseded: int
+
+
+def maintained(update: Update) -> Told:
+    """The counts."""
+    return {"event": "maintained", **update["maintained"]}
 
 
 class Committed(_Event):
@@ -235,248 +425,20 @@ class Committed(_Event):
     episodes: list[str]
 
 
-Event = (
-    Staged | Planned | Found | Judged | Settled | Guided | Drafted | Allowed | ApprovalAsked | Applied
-    | Triggered | Remembered | Thought | Refined | Answered | Opened | Summarised | Probed | ProbeTried
-    | Graded | RepairDecided | RepairWritten | RolledBack | Maintained | Committed
-)  # fmt: skip
-"""Any of them; `event` says which.
-
-What a run wrote and refused is counted from its start, since a UI may join late.
-"""
-
-
-Update = Mapping[str, Any]
-
-INTERRUPT = "__interrupt__"
-"""Key under which LangGraph gives the interrupts of a node that stopped, in place of its update."""
-
-APPROVAL = "memcycle.approval"
-"""`type` of the payload of an interrupt that asks a person."""
-
-
-class Route(NamedTuple):
-    """Which edge is taken after a node, by its label, and why, in a fixed word or two."""
-
-    taken: str
-    why: str = ""
-
-
-def event_of(graph: GraphName, node: str, update: Update, route: Route | None = None) -> Event | None:
-    """The event that tells what a node decided, None for a node that only prepares.
-
-    Args:
-        graph: Which of our graphs. node: its node.
-        update: The partial state it returned; where it stopped, its interrupts under `INTERRUPT`.
-        route: The edge taken after it, for nodes that have a choice a user interface shows.
-    """
-    decided = DECIDING.get(node) if INTERRUPT not in update else _stopped
-    told = decided(update, route or Route("")) if decided is not None else None
-    return {"graph": graph, "node": node, **told} if told is not None else None  # type: ignore[return-value]
-
-
-Told = dict[str, Any] | None
-
-
-def _stopped(update: Update, _: Route) -> Told:
-    payloads = [interrupt.value for interrupt in update[INTERRUPT]]
-    ours = [one for one in payloads if isinstance(one, Mapping) and one.get("type") == APPROVAL]
-    items = sum(len(one["items"]) for one in ours)
-    return {"event": "approval_asked", "items": items} if ours else None
-
-
-def _staged(update: Update, _: Route) -> Told:
-    return {"event": "staged", "turns": update["chunk"]}
-
-
-def _planned(update: Update, _: Route) -> Told:
-    return {"event": "planned", "searches": dict(Counter(plan["operator"] for plan in update["plans"]))}
-
-
-def _found(update: Update, _: Route) -> Told:
-    return {"event": "found", "candidates": len(update["candidates"])}
-
-
-def _looked_up(update: Update, _: Route) -> Told:
-    entries = {entry for found in update["found"].values() for entry in found}
-    return {"event": "found", "candidates": len(entries)}
-
-
-def _judged(update: Update, route: Route) -> Told:
-    verdict = update["verdict"]
-    return {
-        "event": "judged",
-        "route": route.taken,
-        "why": route.why,
-        "shown": verdict["shown"],
-        "relevant": len(verdict["relevant"]),
-        "conflicts": len(verdict["conflicts"]),
-        "sufficient": verdict["sufficient"],
-    }
-
-
-def _settled(update: Update, _: Route) -> Told:
-    return {"event": "settled", "outdated": update["outdated"]}
-
-
-def _guided(update: Update, _: Route) -> Told:
-    guidance = update["guidance"]
-    return {"event": "guided"} | {
-        key: len(guidance.get(key) or []) for key in ("keep", "redundant", "conflicts")
-    }
-
-
-def _drafted(update: Update, _: Route) -> Told:
-    result = update.get("result") or {}
-    unread, uncovered = (len(result.get(key) or []) for key in ("unextracted", "uncovered"))
-    return {"event": "drafted", "facts": len(update["drafts"]), "unread": unread, "uncovered": uncovered}
-
-
-def _allowed(update: Update, _: Route) -> Told:
-    return _edits(update["edits"], update.get("result"))
-
-
-def _allowed_repair(update: Update, _: Route) -> Told:
-    if "edit" not in update:
-        return None
-    edit = update["edit"]
-    return _edits([edit] if edit is not None else [], {"rejected": [] if edit is not None else [None]})
-
-
-def _edits(edits: Iterable[Mapping[str, Any]], result: Update | None) -> Told:
-    counts = dict(Counter(edit["op"] for edit in edits))
-    return {"event": "allowed", "edits": counts, "rejected": len((result or {}).get("rejected") or [])}
-
-
-def _applied(update: Update, _: Route) -> Told:
-    result = update.get("result")
-    if result is None:
-        return None
-    return {
-        "event": "applied",
-        "facts": result["facts"],
-        "refreshed": result["refreshed"],
-        "rejected": len(result["rejected"]),
-    }
-
-
-def _triggered(update: Update, _: Route) -> Told:
-    return {"event": "triggered", "episodes": len(update["episodes"])}
-
-
-_IDS = ("turns", "facts", "episodes", "refreshed", "unextracted", "reextracted", "uncovered")
-
-
-def _remembered(update: Update, _: Route) -> Told:
-    result = update["result"]
-    ids = {key: result[key] for key in _IDS}
-    return {"event": "remembered", **ids} | {key: len(result[key]) for key in ("rejected", "warnings")}
-
-
-def _thought(update: Update, route: Route) -> Told:
-    return {"event": "thought", "answerable": update["gap"]["answerable"], "route": route.taken}
-
-
-def _refined(update: Update, _: Route) -> Told:
-    return {"event": "refined", "new_query": bool(update["plans"])}
-
-
-def _answered(update: Update, _: Route) -> Told:
-    answer = update["answer"]
-    told = {key: answer[key] for key in ("mode", "answerable", "confidence", "rounds")}
-    return {"event": "answered", **told, "evidence": [item["id"] for item in answer["evidence"]]}
-
-
-def _opened(update: Update, _: Route) -> Told:
-    return {"event": "opened", "open": update["open"], "waiting": len(update["waiting"])}
-
-
-def _summarised(update: Update, _: Route) -> Told:
-    return {"event": "summarised", "episodes": update["result"]["episodes"]}
-
-
-def _probed(update: Update, _: Route) -> Told:
-    return {"event": "probed", "probes": update["probes"]}
-
-
-def _tried(event: str, key: str) -> Callable[[Update, Route], Told]:
-    def told(update: Update, _: Route) -> Told:
-        return {"event": event, "probe": update[key][0]} if update.get(key) else None
-
-    return told
-
-
-def _graded(update: Update, _: Route) -> Told:
-    return {"event": "graded", "passed": update["passed"], "failed": update["failed"]}
-
-
-def _decided(update: Update, _: Route) -> Told:
-    if update["proposal"] is None:
-        return None
-    decision = {key: update["decision"][key] for key in ("decision", "entry")}
-    return {"event": "repair_decided", "probe": update["proposal"], **decision}
-
-
-def _written(update: Update, _: Route) -> Told:
-    return {"event": "repair_written", "entries": update["written"]} if "written" in update else None
-
-
-def _rolled_back(update: Update, _: Route) -> Told:
-    return {"event": "rolled_back", "repairs": len(update["warnings"])}
-
-
-def _maintained(update: Update, _: Route) -> Told:
-    return {"event": "maintained", **update["maintained"]}
-
-
 _COMMITTED = (
     "status", "committed", "probes", "passed_before", "passed_after", "ungraded", "repairs", "rolled_back",
     "merged", "episodes",
 )  # fmt: skip
 
 
-def _committed(update: Update, _: Route) -> Told:
+def committed(update: Update) -> Told:
+    """The result of a run."""
     return {"event": "committed"} | {key: update["result"][key] for key in _COMMITTED}
 
 
-DECIDING: dict[str, Callable[[Update, Route], Told]] = {
-    "stage": _staged,
-    "plan": _planned,
-    "decompose": _planned,
-    "swap": _planned,
-    "search": _found,
-    "widen": _found,
-    "judge": _judged,
-    "settle": _settled,
-    "guide": _guided,
-    "construct": _drafted,
-    "reextract": _drafted,
-    "check": _allowed,
-    "refresh": _allowed,
-    "approve": _allowed,
-    "approve_refresh": _allowed,
-    "approve_repair": _allowed_repair,
-    "apply": _applied,
-    "apply_refresh": _applied,
-    "trigger": _triggered,
-    "finish": _remembered,
-    "think": _thought,
-    "reason": _refined,
-    "reflect": _refined,
-    "answer": _answered,
-    "present": _answered,
-    "verify": _answered,
-    "find_waiting": _opened,
-    "apply_episode": _summarised,
-    "probe": _probed,
-    "look_up": _looked_up,
-    "examine": _tried("probe_answered", "answered"),
-    "grade": _graded,
-    "repair": _tried("repair_tried", "mended"),
-    "consolidate": _decided,
-    "write_repair": _written,
-    "roll_back": _rolled_back,
-    "maintain": _maintained,
-    "commit": _committed,
-}
-"""What each node that decides something tells, by its name."""
+Event = (
+    Staged | Planned | Found | Judged | Settled | Guided | Drafted | Allowed | ApprovalAsked | Applied
+    | Triggered | Remembered | Thought | Refined | Answered | Opened | Summarised | Probed | ProbeTried
+    | Graded | RepairDecided | RepairWritten | RolledBack | Maintained | Committed
+)  # fmt: skip
+"""Any of them; `event` says which."""

@@ -12,9 +12,8 @@ from memcycle.core.entry import Entry, same_text
 from memcycle.core.errors import EmbeddingFailed
 from memcycle.core.language.date_forms import another_occasion
 from memcycle.core.language.tokens import content_stems
-from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.graph.environment import Env
+from memcycle.graph.environment import GraphRun
 from memcycle.graph.guards import (
     best_source,
     plainly_said,
@@ -125,7 +124,7 @@ def _with_time(draft: FactDraft, turn: Turn) -> FactDraft:
     return draft.model_copy(update=changes)
 
 
-def with_nearest(env: Env, scope: Scope, grounded: Sequence[Grounded], outcome: Outcome) -> list[Grounded]:
+def with_nearest(run: GraphRun, grounded: Sequence[Grounded], outcome: Outcome) -> list[Grounded]:
     """The same with their nearest stored facts: one search for all.
 
     Where the embedder fails on that, each is searched for alone; one that cannot be embedded is refused with
@@ -134,14 +133,14 @@ def with_nearest(env: Env, scope: Scope, grounded: Sequence[Grounded], outcome: 
     if not grounded:
         return []
     try:
-        return _nearest(env, scope, grounded)
+        return _nearest(run, grounded)
     except EmbeddingFailed as failed:
         found: list[Grounded] = []
         in_a_row, error = 0, failed
         for item in grounded:
             if in_a_row < FAILURES_IN_A_ROW:
                 try:
-                    found += _nearest(env, scope, [item])
+                    found += _nearest(run, [item])
                 except EmbeddingFailed as single:
                     in_a_row, error = in_a_row + 1, single
                 else:
@@ -152,23 +151,23 @@ def with_nearest(env: Env, scope: Scope, grounded: Sequence[Grounded], outcome: 
         return found
 
 
-def _nearest(env: Env, scope: Scope, grounded: Sequence[Grounded]) -> list[Grounded]:
-    results = env.bank().search(
+def _nearest(run: GraphRun, grounded: Sequence[Grounded]) -> list[Grounded]:
+    results = run.bank.search(
         SearchRequest(
-            scope=scope,
+            scope=run.scope,
             queries=tuple(Query(text=item.draft.text) for item in grounded),
             granularities=("fact",),
             k=NEAREST,
-            theta=env.theta,
+            theta=run.theta,
         )
     )
-    return [_near(env, item, hits) for item, hits in zip(grounded, results, strict=True)]
+    return [_near(run, item, hits) for item, hits in zip(grounded, results, strict=True)]
 
 
-def _near(env: Env, item: Grounded, hits: Sequence[Hit]) -> Grounded:
+def _near(run: GraphRun, item: Grounded, hits: Sequence[Hit]) -> Grounded:
     def is_close(hit: Hit) -> bool:
         cosine = max((why.score for why in hit.why if why.view == "dense"), default=0.0)
-        return cosine >= env.theta.duplicate or shared_words(hit.entry.text, item.draft.text) >= CLOSE_WORDS
+        return cosine >= run.theta.duplicate or shared_words(hit.entry.text, item.draft.text) >= CLOSE_WORDS
 
     return replace(item, near=tuple(hit.entry for hit in hits), close=any(is_close(hit) for hit in hits))
 
@@ -179,7 +178,9 @@ def shared_words(left: str, right: str) -> float:
     return len(a & b) / len(a | b) if a | b else 0.0
 
 
-def fact_judge_call(env: Env, grounded: Sequence[Grounded], supersede: Sequence[ConflictRef]) -> Call | None:
+def fact_judge_call(
+    run: GraphRun, grounded: Sequence[Grounded], supersede: Sequence[ConflictRef]
+) -> Call | None:
     """Asks the Judge about the facts that code alone cannot settle: weak support, or a close stored fact."""
     waiting = {ref["turn"] for ref in supersede}
     asked = [
@@ -194,11 +195,11 @@ def fact_judge_call(env: Env, grounded: Sequence[Grounded], supersede: Sequence[
         for n, item in enumerate(grounded, 1)
         if not item.supported or item.close or item.turn.id in waiting
     ]
-    return env.call("fact_judge", FactJudgeInput(facts=asked, now=env.now())) if asked else None
+    return run.call("fact_judge", FactJudgeInput(facts=asked, now=run.now())) if asked else None
 
 
 def decide(
-    env: Env,
+    run: GraphRun,
     grounded: Sequence[Grounded],
     verdicts: FactJudgeOutput | None,
     *,
@@ -233,7 +234,7 @@ def decide(
             continue
         near = _named_near(item, verdict, outcome)
         op, chosen, why = _edit_of(item, verdict, near, target or heirs.get(n - 1))
-        if op == "UPDATE" and not env.settings.switches.refresher:
+        if op == "UPDATE" and not run.switches.refresher:
             op, chosen, why = "ADD", None, "the Refresher is switched off"
         outcome.facts.append(Decided(item.draft, item.turn, item.related, op, chosen, why))
     _report_kept([memory for _, memory in waiting], outcome)

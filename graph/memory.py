@@ -16,10 +16,10 @@ from memcycle.core.settings import Settings
 from memcycle.graph.context import Context, ScopeOf, parent_scope, run_context
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.node import inline, nested, node
-from memcycle.graph.recall import recall_graph
-from memcycle.graph.remember import remember_graph
+from memcycle.graph.recall.graph import recall_graph
+from memcycle.graph.remember.graph import remember_graph
 from memcycle.graph.routes import after_remember
-from memcycle.graph.session import session_graph
+from memcycle.graph.session.graph import session_graph
 from memcycle.graph.states import MemoryInput, MemoryState
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ node decided is told to whoever streams.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -22,7 +21,6 @@ from langgraph.errors import GraphInterrupt
 from memcycle.agents.runner import PROMPTS
 from memcycle.core.errors import RoleFailed
 from memcycle.core.probe import RoleUsage, Usage
-from memcycle.graph.events import INTERRUPT, GraphName, Route, event_of
 
 StateT = TypeVar("StateT")
 
@@ -129,14 +127,14 @@ def _finish(update: dict[str, Any] | None, usage: Usage) -> dict[str, Any]:
     return {**(update or {}), "usage": counted} if counted else update or {}
 
 
-RouteOf = Callable[[Any], Route]
-"""The edge that is taken after a node, from the state that the node leaves behind."""
-
-
 def node(
-    name: str, body: Callable[..., Any], *, graph: GraphName | None = None, route: RouteOf | None = None
+    name: str,
+    body: Callable[..., Any],
+    *,
+    given: Callable[[RunnableConfig], Any] | None = None,
+    event: Callable[[Any, Mapping[str, Any]], Any] | None = None,
 ) -> Runnable[Any, dict[str, Any]]:
-    """A graph node, sync and async, from one body `body(state)` or `body(state, config)`.
+    """A graph node, sync and async, from one body `body(state)` or `body(state, given(config))`.
 
     The body returns a partial state, or is a generator (`Step`) that yields `Call`s (one, or several to
     be run together) and is sent their outputs; an error of a call is raised at its yield. Of several, a
@@ -145,14 +143,19 @@ def node(
     Args:
         name: Its name.
         body: What it does.
-        graph: Which of our graphs it is a node of: its decisions are streamed then (`memcycle.graph.events`).
-        route: The edge taken after it, where that is part of what it decides.
+        given: Makes the body's second argument of the run's configuration; by default it is that itself.
+        event: From the state it was given and the partial state it returned, or its interrupts under
+            `INTERRUPT` where it stopped: what is streamed of that (`stream_mode="custom"`), None for nothing.
     """
-    return _Node(name, body, graph, route)
+    return _Node(name, body, given, event)
+
+
+INTERRUPT = "__interrupt__"
+"""Key under which LangGraph gives the interrupts of a node that stopped, in place of its update."""
 
 
 class _Node(Runnable[Any, dict[str, Any]]):
-    """A body, driven sync and async, that tells what it decided.
+    """A body, driven sync and async, that streams what it decided.
 
     LangGraph makes a run of each node and hands its config on, so that nothing of that is done again here.
     """
@@ -160,21 +163,40 @@ class _Node(Runnable[Any, dict[str, Any]]):
     name: str
 
     def __init__(
-        self, name: str, body: Callable[..., Any], graph: GraphName | None, route: RouteOf | None
+        self,
+        name: str,
+        body: Callable[..., Any],
+        given: Callable[[RunnableConfig], Any] | None,
+        event: Callable[[Any, Mapping[str, Any]], Any] | None,
     ) -> None:
-        self.name, self._body, self._graph, self._route = name, body, graph, route
-        self._takes_config = len(inspect.signature(body).parameters) > 1
+        self.name, self._body, self._given, self._event = name, body, given, event
+        self._takes_two = len(inspect.signature(body).parameters) > 1
         self._is_plain = not inspect.isgeneratorfunction(body)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
         """The partial state of a state."""
-        with self._telling(input) as tell:
-            return tell(self._drive(input, ensure_config(config)))
+        try:
+            update = self._drive(input, ensure_config(config))
+        except GraphInterrupt as stopped:
+            self._stream(input, {INTERRUPT: stopped.args[0]})
+            raise
+        self._stream(input, update)
+        return update
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
         """As `invoke`, with role calls awaited natively."""
-        with self._telling(input) as tell:
-            return tell(await self._adrive(input, ensure_config(config)))
+        try:
+            update = await self._adrive(input, ensure_config(config))
+        except GraphInterrupt as stopped:
+            self._stream(input, {INTERRUPT: stopped.args[0]})
+            raise
+        self._stream(input, update)
+        return update
+
+    def _stream(self, state: Any, update: Mapping[str, Any]) -> None:
+        event = self._event(state, update) if self._event is not None else None
+        if event is not None:
+            get_stream_writer()(event)
 
     def _drive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
@@ -205,26 +227,9 @@ class _Node(Runnable[Any, dict[str, Any]]):
         return _finish(asked, usage)
 
     def _start(self, state: Any, config: RunnableConfig) -> Any:
-        return self._body(state, config) if self._takes_config else self._body(state)
-
-    @contextmanager
-    def _telling(self, state: Any) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
-        """A function that tells of an update and gives it back; where the node stops, that is told."""
-
-        def tell(update: dict[str, Any]) -> dict[str, Any]:
-            self._tell(update, self._route({**state, **update}) if self._route is not None else None)
-            return update
-
-        try:
-            yield tell
-        except GraphInterrupt as stopped:
-            self._tell({INTERRUPT: stopped.args[0]}, None)
-            raise
-
-    def _tell(self, update: dict[str, Any], route: Route | None) -> None:
-        event = event_of(self._graph, self.name, update, route) if self._graph is not None else None
-        if event is not None:
-            get_stream_writer()(event)
+        if not self._takes_two:
+            return self._body(state)
+        return self._body(state, self._given(config) if self._given is not None else config)
 
 
 def nested(

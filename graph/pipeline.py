@@ -23,9 +23,9 @@ from memcycle.graph.context import Context
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.memory import memory_graph
 from memcycle.graph.organisation import AtomicFacts, Organisation
-from memcycle.graph.recall import recall_graph
-from memcycle.graph.remember import remember_graph
-from memcycle.graph.session import session_graph
+from memcycle.graph.recall.graph import recall_graph
+from memcycle.graph.remember.graph import remember_graph
+from memcycle.graph.session.graph import session_graph
 from memcycle.prompts import PromptSet
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
-"""Where to go next: pure functions of the state, drawn as labelled edges."""
+"""Where to go next: pure functions of the state, and of what else decides, drawn as labelled edges."""
 
+from dataclasses import dataclass, field
 from typing import Literal
 
 from langgraph.types import Send
@@ -13,6 +14,27 @@ from memcycle.graph.states import (
     RememberState,
     SessionState,
 )
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What decides beside the state.
+
+    Attributes:
+        theta: That of the run, and of the question's category. switches: those of the settings.
+        retries: Rounds of the Judge's Retry at most.
+        rereads: Whether the Constructor may read a turn otherwise than before.
+        evidence_only: Whether the run ends with the evidence.
+    """
+
+    theta: Theta = field(default_factory=Theta)
+    switches: Switches = field(default_factory=Switches)
+    retries: int = 0
+    rereads: bool = False
+    evidence_only: bool = False
+
+
+# remember and recall
 
 Action = Literal["Retry", "Refresh", "Pass"]
 
@@ -28,30 +50,38 @@ _ACTIONS: dict[JudgeReason, Action] = {
 }
 
 
-def judge_action(state: EvidenceState, theta: Theta, switches: Switches, retries: int) -> Action:
+def judge_action(state: EvidenceState, policy: Policy) -> Action:
     """AMA's three actions, computed from the verdicts (AMA 3.3).
 
     Conflicts go to the Refresher; too few relevant candidates or insufficient ones are searched for
     again while rounds remain; all else passes. An unjudged list passes as it is.
     """
-    return _ACTIONS.get(judge_reason(state, theta, switches, retries), "Pass")
+    return _ACTIONS.get(judge_reason(state, policy), "Pass")
 
 
-def judge_reason(state: EvidenceState, theta: Theta, switches: Switches, retries: int) -> JudgeReason:
+def judge_reason(state: EvidenceState, policy: Policy) -> JudgeReason:
     """The reason of `judge_action`."""
     verdict = state["verdict"]
-    if verdict["conflicts"] and switches.refresher:
+    if verdict["conflicts"] and policy.switches.refresher:
         return "conflicts"
     if not verdict["judged"]:
         return "unjudged"
     density = len(verdict["relevant"]) / max(1, verdict["shown"])
-    if verdict["sufficient"] and density >= theta.density:
+    if verdict["sufficient"] and density >= policy.theta.density:
         return "sufficient"
-    if not switches.iterative:
+    if not policy.switches.iterative:
         return "one-shot"
-    if state.get("round", 0) >= retries:
+    if state.get("round", 0) >= policy.retries:
         return "no rounds left"
     return "too few relevant" if verdict["sufficient"] else "not sufficient"
+
+
+def after_search(state: EvidenceState) -> Literal["candidates", "no candidates"]:
+    """Without candidates there is nothing to judge."""
+    return "candidates" if state.get("candidates") else "no candidates"
+
+
+# remember
 
 
 def after_stage(state: RememberState) -> Literal["new turns", "already extracted", "nothing new"]:
@@ -61,14 +91,9 @@ def after_stage(state: RememberState) -> Literal["new turns", "already extracted
     return "already extracted" if state.get("extracted") else "new turns"
 
 
-def after_search(state: EvidenceState) -> Literal["candidates", "no candidates"]:
-    """Without candidates there is nothing to judge."""
-    return "candidates" if state.get("candidates") else "no candidates"
-
-
-def after_construct(state: RememberState, *, asks_again: bool) -> Literal["covered", "uncovered"]:
-    """Turns of which facts hold too little are read once more, by who may read them otherwise than before."""
-    return "uncovered" if asks_again and state["result"]["uncovered"] else "covered"
+def after_construct(state: RememberState, policy: Policy) -> Literal["covered", "uncovered"]:
+    """Turns of which facts hold too little are read once more."""
+    return "uncovered" if policy.rereads and state["result"]["uncovered"] else "covered"
 
 
 def after_trigger(state: RememberState) -> Literal["episode ends", "goes on"]:
@@ -76,71 +101,89 @@ def after_trigger(state: RememberState) -> Literal["episode ends", "goes on"]:
     return "episode ends" if state.get("episodes") else "goes on"
 
 
-def after_pass(
-    state: RecallState, *, always_think: bool, iterative: bool
-) -> Literal["Pass: sufficient", "Pass: uncertain"]:
+# recall
+
+Searched = Literal["candidates", "no candidates", "evidence only", "refined", "reflected"]
+Passed = Literal["evidence only", "Pass: sufficient", "Pass: uncertain"]
+Asked = Literal["new query", "new query, entity swap", "nothing left"]
+
+
+def after_plan(state: RecallState, policy: Policy) -> Literal["sub-questions", "entity swap", "as asked"]:
+    """A question in parts is searched part by part, where theta has the Retriever name parts."""
+    return "sub-questions" if state.get("parts") else before_search(state, policy)
+
+
+def before_search(_: RecallState, policy: Policy) -> Literal["entity swap", "as asked"]:
+    """Queries are searched without names too, where theta says so."""
+    return "entity swap" if policy.theta.swap.on else "as asked"
+
+
+def after_recall_search(state: RecallState, policy: Policy) -> Searched:
+    """Only the first find is judged; a further one goes back to whom it was looked up for."""
+    if not state.get("candidates"):
+        return "evidence only" if policy.evidence_only else "no candidates"
+    if state.get("reflections"):
+        return "reflected"
+    return "refined" if state["refinements"] else "candidates"
+
+
+def after_recall_judge(state: RecallState, policy: Policy) -> Action | Passed:
+    """AMA's three actions, of which a Pass goes where `after_pass` says."""
+    action = judge_action(state, policy)
+    return after_pass(state, policy) if action == "Pass" else action
+
+
+def after_pass(state: RecallState, policy: Policy) -> Passed:
     """A sufficient Pass is answered at once, unless the Meta-Thinker is to be asked always (MemMA)."""
-    sufficient = state["verdict"]["sufficient"] and not always_think
-    return "Pass: sufficient" if sufficient or not iterative else "Pass: uncertain"
+    if policy.evidence_only:
+        return "evidence only"
+    sufficient = state["verdict"]["sufficient"] and not policy.switches.always_think
+    return "Pass: sufficient" if sufficient or not policy.switches.iterative else "Pass: uncertain"
 
 
-def after_think(state: RecallState, h: int) -> Literal["answerable", "not answerable"]:
+def after_think(state: RecallState, policy: Policy) -> Literal["answerable", "not answerable"]:
     """Not answerable is refined while rounds remain (MemMA H)."""
-    if state["gap"]["answerable"] or state.get("refinements", 0) >= h:
+    if state["gap"]["answerable"] or state.get("refinements", 0) >= policy.theta.h:
         return "answerable"
     return "not answerable"
 
 
-def after_plan(state: RecallState, theta: Theta) -> Literal["sub-questions", "entity swap", "as asked"]:
-    """A question in parts is searched part by part, where theta has the Retriever name parts."""
-    return "sub-questions" if state.get("parts") else before_search(theta)
-
-
-def before_search(theta: Theta) -> Literal["entity swap", "as asked"]:
-    """Queries are searched without names too, where theta says so."""
-    return "entity swap" if theta.swap.on else "as asked"
-
-
-def after_reason(
-    state: RecallState, theta: Theta
-) -> Literal["new query", "new query, entity swap", "nothing left"]:
+def after_reason(state: RecallState, policy: Policy) -> Asked:
     """The Query-Reasoner ends the loop by having nothing new to ask."""
     if not state.get("plans"):
         return "nothing left"
-    return "new query, entity swap" if theta.swap.on else "new query"
+    return "new query, entity swap" if policy.theta.swap.on else "new query"
 
 
 def after_answer(
-    state: RecallState, theta: Theta, *, iterative: bool
+    state: RecallState, policy: Policy
 ) -> Literal["settled", "unsure: reflect", "unsure: verify"]:
     """An unknown or unsure answer is looked for once more while rounds remain, then looked at once more.
 
     One that could not be phrased at all is no unsure one, and without evidence there is nothing to verify.
     """
-    answer = state["answer"]
-    if answer["answerable"] is None or (answer["answerable"] and not _unsure(answer["confidence"], theta)):
+    answer, reflection = state["answer"], policy.theta.reflection
+    if answer["answerable"] is None or (answer["answerable"] and answer["confidence"] >= reflection.unsure):
         return "settled"
-    if iterative and state.get("plans") and state.get("reflections", 0) < theta.reflection.rounds:
-        return "unsure: reflect"
-    return nothing_to_search(state, theta)
-
-
-def nothing_to_search(state: RecallState, theta: Theta) -> Literal["settled", "unsure: verify"]:
-    """What is left to do for an unsure answer once there is nothing new to search for."""
-    wanted = theta.verification != "off" and state["answer"]["tokens"] > 0
-    return "unsure: verify" if wanted else "settled"
+    left = policy.switches.iterative and state.get("reflections", 0) < reflection.rounds
+    return "unsure: reflect" if left and state.get("plans") else _unsure(state, policy)
 
 
 def after_reflect(
-    state: RecallState, theta: Theta
+    state: RecallState, policy: Policy
 ) -> Literal["new query", "new query, entity swap", "settled", "unsure: verify"]:
     """A new query is searched; without one the answer stands, or is verified."""
-    asked = after_reason(state, theta)
-    return nothing_to_search(state, theta) if asked == "nothing left" else asked
+    asked = after_reason(state, policy)
+    return _unsure(state, policy) if asked == "nothing left" else asked
 
 
-def _unsure(confidence: float, theta: Theta) -> bool:
-    return confidence < theta.reflection.unsure
+def _unsure(state: RecallState, policy: Policy) -> Literal["settled", "unsure: verify"]:
+    """What is left to do for an unsure answer once there is nothing new to search for."""
+    wanted = policy.theta.verification != "off" and state["answer"]["tokens"] > 0
+    return "unsure: verify" if wanted else "settled"
+
+
+# session
 
 
 def after_waiting(state: SessionState) -> Literal["turns wait", "none wait", "nothing new"]:
@@ -150,9 +193,10 @@ def after_waiting(state: SessionState) -> Literal["turns wait", "none wait", "no
     return "turns wait" if state["waiting"] else "none wait"
 
 
-def after_episode(state: SessionState, switches: Switches) -> Literal["to be examined", "as it is"]:
+def after_episode(state: SessionState, policy: Policy) -> Literal["to be examined", "as it is"]:
     """The examination can be switched off (MemMA/E), or left out of one run."""
-    return "to be examined" if switches.verify and state.get("verify") is not False else "as it is"
+    wanted = policy.switches.verify and state.get("verify") is not False
+    return "to be examined" if wanted else "as it is"
 
 
 def after_probe(state: SessionState) -> Literal["probes", "no probes"]:
@@ -183,6 +227,9 @@ def after_consolidate(state: SessionState) -> Literal["proposal", "repaired", "n
 def _sent(node: str, state: SessionState, name: str) -> Send:
     found = state["found"].get(name, [])
     return Send(node, ProbeState(probe=name, found=found, round=state["round"], part=state["part"]))
+
+
+# memory
 
 
 def after_remember(state: MemoryState) -> Literal["session ends", "session goes on"]:

@@ -10,15 +10,12 @@ from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.errors import StoreError
 from memcycle.core.language.names import entities_of, person_names
-from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
-from memcycle.graph.context import run_context
-from memcycle.graph.environment import Env
+from memcycle.graph.environment import GraphRun
 from memcycle.graph.states import Candidate, ConflictRef, Planned, Verdict
 from memcycle.stores.search.request import Query, Ranked, SearchRequest, Why
 
-PASS_UNJUDGED = Verdict(relevant=[], conflicts=[], sufficient=False, missing="", shown=0, judged=False)
 MOST = 300
 """Candidates of one search at most."""
 _RRF = 60
@@ -57,8 +54,8 @@ def read_plans(output: RetrieverOutput, items: Sequence[TurnView], k_m: int) -> 
     ]
 
 
-def _granularities(env: Env, theta: Theta, planned: Planned, widened: bool) -> tuple[Granularity, ...]:
-    single = env.settings.switches.granularity
+def _granularities(run: GraphRun, theta: Theta, planned: Planned, widened: bool) -> tuple[Granularity, ...]:
+    single = run.switches.granularity
     if single != "all":
         return (single,)
     exclusive = theta.routing.mode == "exclusive" and not widened
@@ -81,8 +78,7 @@ def share_out(found: Sequence[Ranked], planned: Planned, k: int, theta: Theta) -
 
 
 def find(
-    env: Env,
-    scope: Scope,
+    run: GraphRun,
     plans: Sequence[Planned],
     *,
     theta: Theta | None = None,
@@ -100,19 +96,19 @@ def find(
         spare: How many times K to find.
         exclude: Ids to leave out.
     """
-    theta = theta or env.theta
+    theta = theta or run.theta
     if theta.reference_date is None:
-        theta = theta.model_copy(update={"reference_date": run_context().now})
+        theta = theta.model_copy(update={"reference_date": run.context.now})
     groups: dict[tuple[Granularity, ...], list[Planned]] = {}
     for planned in plans:
-        groups.setdefault(_granularities(env, theta, planned, widened), []).append(planned)
+        groups.setdefault(_granularities(run, theta, planned, widened), []).append(planned)
     times = (2 if widened else 1) * spare
     found: list[list[Candidate]] = []
     for granularities, members in groups.items():
         k = min(max(_kept(plan) for plan in members) * times, MOST)
-        rankings = env.bank().rank(
+        rankings = run.bank.rank(
             SearchRequest(
-                scope=scope,
+                scope=run.scope,
                 queries=tuple(Query(text=plan["query"], speaker=plan["speaker"]) for plan in members),
                 granularities=granularities,
                 k=k * len(granularities),
@@ -169,16 +165,16 @@ def by_rank(lists: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     return sorted(merged, key=lambda candidate: (-candidate["score"], candidate["id"]))
 
 
-def related(env: Env, scope: Scope, candidates: Sequence[Candidate]) -> list[Candidate]:
+def related(run: GraphRun, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The raw turns that candidates refer to (AMA's R_t), just below the candidate that led there."""
     scores = {candidate["id"]: candidate["score"] for candidate in candidates}
     led: dict[str, float] = {}
-    for entry in env.bank().get(scope, list(scores)):
+    for entry in run.bank.get(run.scope, list(scores)):
         if entry.granularity == "episode":
             continue
         for turn in (*entry.related_turns, *entry.turns):
             led[turn] = max(led.get(turn, 0.0), scores[entry.id] * 0.9)
-    raws = env.bank().raw_entries(scope, list(led))
+    raws = run.bank.raw_entries(run.scope, list(led))
     why = {"view": "related", "rank": 1}
     return [
         Candidate(id=raw.id, score=led[raw.turns[0]], why=[{**why, "score": led[raw.turns[0]]}])
@@ -230,12 +226,12 @@ def names_in(question: str, known: Iterable[str] = ()) -> list[str]:
     return list(dict.fromkeys((*persons, *entities_of(question, persons))))
 
 
-def mention(env: Env, scope: Scope, question: str, known: Iterable[str] = ()) -> None:
+def mention(run: GraphRun, question: str, known: Iterable[str] = ()) -> None:
     """Notes the names for the next maintenance. That they cannot be noted now keeps nobody from an answer."""
     names = names_in(question, known)
     if not names:
         return
     try:
-        env.bank().mention(scope, names)
+        run.bank.mention(run.scope, names)
     except StoreError as error:
         _log.warning("%d names of a question were not noted: %s", len(names), error)

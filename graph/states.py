@@ -1,11 +1,13 @@
 """States of the graphs: plain data, ids and numbers; texts stay in the ledger."""
 
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
+from memcycle.core.edit import Applied, Edit, Rejected
 from memcycle.core.probe import Usage, count_usage
 from memcycle.core.theta_space import Category
 
@@ -64,6 +66,9 @@ class Verdict(TypedDict):
     judged: bool
 
 
+UNJUDGED = Verdict(relevant=[], conflicts=[], sufficient=False, missing="", shown=0, judged=False)
+
+
 class Gap(TypedDict):
     """The Meta-Thinker's verdict on a question."""
 
@@ -104,6 +109,31 @@ class Result(TypedDict):
     warnings: list[str]
 
 
+def added(applied: Applied, edits: Sequence[Edit]) -> list[str]:
+    """Ids of the entries that the edits added.
+
+    When a node runs again after its write was kept but its checkpoint was not, the bank finds each entry
+    there already, under its own id, and merges it with itself.
+    """
+    own = {edit.entry.id for edit in edits if edit.op == "ADD" and edit.entry is not None}
+    return [*applied.added, *(name for name in applied.merged if name in own)]
+
+
+def refusals(rejected: Iterable[Rejected]) -> list[dict[str, str]]:
+    """What was refused, in words."""
+    return [{"text": one.text, "why": one.why} for one in rejected]
+
+
+def dumped(edits: Iterable[Edit]) -> list[dict[str, Any]]:
+    """Edits as a state holds them."""
+    return [edit.model_dump(mode="json") for edit in edits]
+
+
+def edits_of(state: "EvidenceState") -> list[Edit]:
+    """The edits that wait to be written."""
+    return [Edit.model_validate(edit) for edit in state["edits"]]
+
+
 class RememberInput(TypedDict, total=False):
     """A chunk: messages in any shape `read_messages` takes, or turns as dicts. Neither: what is waiting."""
 
@@ -124,6 +154,26 @@ class RememberState(RememberInput, EvidenceState, total=False):
     episodes: list[dict[str, Any]]
     close_at: int | None
     result: Result
+
+
+def fresh_remember(chunk: list[str]) -> dict[str, Any]:
+    """What a run of remember counts and collects, at its start: a thread's state holds the last run's."""
+    return {
+        "messages": [],
+        "turns": [],
+        "chunk": chunk,
+        "candidates": [],
+        "round": 0,
+        "edits": [],
+        "drafts": [],
+        "supersede": [],
+        "episodes": [],
+        "close_at": None,
+        "guidance": {},
+        "warnings": [],
+        "usage": None,
+        "result": {**{name: list[Any]() for name in Result.__annotations__}, "turns": chunk},
+    }
 
 
 class RememberOutput(TypedDict):
@@ -156,6 +206,24 @@ class RecallState(RecallInput, EvidenceState, total=False):
     reflections: int
     gap: Gap
     answer: dict[str, Any]
+
+
+def fresh_recall() -> dict[str, Any]:
+    """As `fresh_remember`, of recall."""
+    return {
+        "plans": [],
+        "parts": [],
+        "candidates": [],
+        "round": 0,
+        "verdict": UNJUDGED,
+        "outdated": [],
+        "tried": [],
+        "refinements": 0,
+        "reflections": 0,
+        "answer": {},
+        "warnings": [],
+        "usage": None,
+    }
 
 
 class RecallOutput(TypedDict):
@@ -226,6 +294,31 @@ class ProbeState(TypedDict):
     found: list[str]
     round: int
     part: int
+
+
+def fresh_session() -> dict[str, Any]:
+    """As `fresh_remember`, of session."""
+    return {
+        "waiting": [],
+        "episodes": [],
+        "probes": [],
+        "asked": [],
+        "found": {},
+        "round": 0,
+        "passed": [],
+        "failed": [],
+        "answered": None,
+        "mended": None,
+        "proposal": None,
+        "edit": None,
+        "decision": None,
+        "written": [],
+        "maintained": {},
+        "unverified": "",
+        "rejected": [],
+        "warnings": None,
+        "usage": None,
+    }
 
 
 class SessionOutput(TypedDict):

@@ -5,9 +5,9 @@ import os
 from memcycle.agents.roles import Roles
 from memcycle.core.settings import Settings
 from memcycle.graph.memory import build_memory
-from memcycle.graph.recall import build_recall
-from memcycle.graph.remember import build_remember
-from memcycle.graph.session import build_session
+from memcycle.graph.recall.graph import build_recall
+from memcycle.graph.remember.graph import build_remember
+from memcycle.graph.session.graph import build_session
 
 _settings = Settings.from_env()
 _roles = Roles.from_model(os.environ.get("MEMCYCLE_MODEL") or "rules")

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from memcycle.core.settings import Settings
     from memcycle.core.turn import Turn
     from memcycle.graph.memory import build_memory, embed
-    from memcycle.graph.recall import build_recall
-    from memcycle.graph.remember import build_remember
-    from memcycle.graph.session import build_session
+    from memcycle.graph.recall.graph import build_recall
+    from memcycle.graph.remember.graph import build_remember
+    from memcycle.graph.session.graph import build_session
     from memcycle.memory import Memory
     from memcycle.prompts import PromptSet
     from memcycle.stores.items.store import MemcycleStore
@@ -48,9 +48,9 @@ _HOMES = {
     "Settings": "memcycle.core.settings",
     "Turn": "memcycle.core.turn",
     "build_memory": "memcycle.graph.memory",
-    "build_recall": "memcycle.graph.recall",
-    "build_remember": "memcycle.graph.remember",
-    "build_session": "memcycle.graph.session",
+    "build_recall": "memcycle.graph.recall.graph",
+    "build_remember": "memcycle.graph.remember.graph",
+    "build_session": "memcycle.graph.session.graph",
     "checkpointer": "memcycle.checkpoints",
     "embed": "memcycle.graph.memory",
 }

@@ -31,7 +31,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
 from memcycle.core.world import World
-from memcycle.graph import build_remember, build_session, session
+from memcycle.graph import build_remember, build_session, wiring
 from memcycle.stores.bank import Bank
 from memcycle.stores.chroma.mirror import Mirror
 from tests.fakes import FakeEmbeddings
@@ -148,7 +148,7 @@ def arm(node: str, moment: str) -> None:
     """From here on the process dies at this node."""
     if node == "mirror":
         Mirror.drain = lambda *_: die()  # type: ignore[method-assign]
-    made = session.node
+    made = wiring.node
 
     def dying(name: str, body: Any, **how: Any) -> Runnable[Any, Any]:
         whole = made(name, body, **how)
@@ -157,7 +157,7 @@ def arm(node: str, moment: str) -> None:
         passing = RunnableLambda(lambda value: (die(), value)[1])
         return passing | whole if moment == "before" else whole | passing
 
-    session.node = dying
+    wiring.node = dying
 
 
 def end(home: Path) -> None:

@@ -16,7 +16,7 @@ from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Approval
 from memcycle.graph import approval, build_memory, build_remember, build_session
-from memcycle.graph.environment import make_env
+from memcycle.graph.environment import GraphRun, make_env
 from tests.banks import fact
 from tests.graph.conftest import ANA, Cycle
 from tests.graph.test_remember_graph import QUIET, conflict_with, facts
@@ -224,6 +224,13 @@ def test_without_approval_no_node_is_in_the_way(cycle):
     assert not [name for name in graph.nodes if name.startswith("approve")]
 
 
+def outside(env) -> GraphRun:
+    """A run of nobody's graph."""
+    run = GraphRun(env, {})
+    run.scope = ANA
+    return run
+
+
 @pytest.mark.parametrize("op", ["UPDATE", "MERGE"])
 def test_what_is_forgotten_meanwhile_does_not_shift_the_others(cycle, monkeypatch, op):
     """Only the first was approved; it is gone when the answer comes."""
@@ -233,7 +240,7 @@ def test_what_is_forgotten_meanwhile_does_not_shift_the_others(cycle, monkeypatc
     tea, walnuts = cycle.bank.entries(ANA, granularity="fact")
     new = fact("Ana eats cashews", "Ds1:1", scope=ANA)
     edits = [Edit(op="DELETE", target=tea.id, quote="x"), Edit(op=op, target=walnuts.id, entry=new)]
-    env = make_env(None, cycle.bank, settings(cycle, "user", kinds=(tea.kind,)), None)
+    run = outside(make_env(None, cycle.bank, settings(cycle, "user", kinds=(tea.kind,))))
     shown: list[dict] = []
 
     def answer(asked):
@@ -241,9 +248,9 @@ def test_what_is_forgotten_meanwhile_does_not_shift_the_others(cycle, monkeypatc
         return [{"n": 1, "decision": "approve"}]
 
     monkeypatch.setattr(approval, "interrupt", answer)
-    assert [edit.target for edit in approval.approved(env, ANA, edits).edits] == [tea.id]
+    assert [edit.target for edit in approval.approved(run, edits).edits] == [tea.id]
     cycle.bank.forget(ANA, tea.id, only=True)
-    kept = approval.approved(env, ANA, edits)
+    kept = approval.approved(run, edits)
     assert [[item["n"] for item in asked["items"]] for asked in shown] == [[1, 2], [2]]
     assert walnuts.id not in [edit.target for edit in kept.edits], "nobody approved this one"
 
@@ -252,8 +259,8 @@ def test_an_edited_union_becomes_a_replacement(cycle, monkeypatch):
     cycle.remember("And walnuts!", constructor=facts("Ana eats walnuts"), **QUIET)
     (walnuts,) = cycle.bank.entries(ANA, granularity="fact")
     edits = [Edit(op="MERGE", target=walnuts.id, entry=fact("Ana eats walnuts", "Ds1:1", scope=ANA))]
-    env = make_env(None, cycle.bank, settings(cycle, "user", kinds=(walnuts.kind,)), None)
+    run = outside(make_env(None, cycle.bank, settings(cycle, "user", kinds=(walnuts.kind,))))
     text = "Ana eats no walnuts"
     monkeypatch.setattr(approval, "interrupt", lambda _: [{"n": 1, "decision": "edit", "text": text}])
-    (edit,) = approval.approved(env, ANA, edits).edits
+    (edit,) = approval.approved(run, edits).edits
     assert (edit.op, edit.target, edit.entry.text) == ("UPDATE", walnuts.id, text)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memcycle.core.entry import Entry, new_entry
 from memcycle.core.scope import Scope
-from memcycle.graph.evidence import Limits, Piece, assemble
+from memcycle.graph.recall.evidence import Limits, Piece, assemble
 
 SCOPE = Scope(user="ana", session="s1")
 

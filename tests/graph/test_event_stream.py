@@ -1,8 +1,10 @@
 """Events in the stream of every graph: one a node that decides, sync and async, nested and embedded."""
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -13,7 +15,6 @@ from typing_extensions import TypedDict
 from memcycle.agents.roles import Roles
 from memcycle.core.settings import Approval
 from memcycle.graph import build_memory, build_recall, build_remember, build_session
-from memcycle.graph.events import DECIDING
 from memcycle.graph.memory import embed
 from tests.graph.conftest import ANA
 from tests.graph.test_session_graph import ALLERGY, SAID, adds, knows, plain
@@ -32,6 +33,13 @@ STORY = (
     "I no longer live in Vienna, I moved to Graz.",
     "Where do I live?",
 )
+
+
+def in_the_readme() -> set[str]:
+    """The nodes that tell, by the README's table of events."""
+    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\| `\w+` \| ([a-z_, ]+) \| .*`.* \|$", text, flags=re.MULTILINE)
+    return {name for nodes in rows for name in nodes.split(", ")}
 
 
 class Run:
@@ -99,7 +107,7 @@ def test_every_node_of_every_graph_tells_or_is_known_to_prepare_only(bank):
     nodes = set()
     for build in (build_remember, build_recall, build_session):
         nodes |= set(build(bank=bank, settings=settings).nodes)
-    assert nodes - NESTED - {"__start__"} == set(DECIDING) | PREPARES
+    assert nodes - NESTED - {"__start__"} == in_the_readme() | PREPARES
 
 
 def test_events_hold_ids_and_counts_and_no_word_of_the_conversation(bank):

@@ -8,7 +8,8 @@ from typing import get_args, get_type_hints
 import pytest
 from langgraph.types import Interrupt
 
-from memcycle.graph.events import INTERRUPT, Event, Route, event_of
+from memcycle.graph import events
+from memcycle.graph.events import EDGE, Edge, Event
 
 ADD, UPDATE = {"op": "ADD"}, {"op": "UPDATE"}
 RESULT = {
@@ -38,20 +39,17 @@ TIDIED = {"merged": 1, "reinforced": 2, "expired": 3, "superseded": 4}
 ASKED = Interrupt({"type": "memcycle.approval", "items": [{"before": "secret"}, {"after": "secret"}]}, id="i")
 
 TABLE = [
-    ("remember", "stage", {"chunk": ["D1:1"]}, {"event": "staged", "turns": ["D1:1"]}),
+    (events.staged, {"chunk": ["D1:1"]}, {"event": "staged", "turns": ["D1:1"]}),
     (
-        "recall",
-        "plan",
+        events.planned,
         {"plans": [{"operator": "raw", "query": "secret"}, {"operator": "raw"}, {"operator": "fact"}]},
         {"event": "planned", "searches": {"raw": 2, "fact": 1}},
     ),
-    ("recall", "search", {"candidates": [{}, {}]}, {"event": "found", "candidates": 2}),
-    ("recall", "widen", {"candidates": [{}], "round": 1}, {"event": "found", "candidates": 1}),
-    ("session", "look_up", {"found": {"p": ["a", "b"], "q": ["b"]}}, {"event": "found", "candidates": 2}),
+    (events.found, {"candidates": [{}, {}]}, {"event": "found", "candidates": 2}),
+    (events.found_for_probes, {"found": {"p": ["a", "b"], "q": ["b"]}}, {"event": "found", "candidates": 2}),
     (
-        "remember",
-        "judge",
-        {"verdict": VERDICT},
+        events.judged,
+        {"verdict": VERDICT, EDGE: Edge("Refresh", "conflicts")},
         {
             "event": "judged",
             "route": "Refresh",
@@ -62,79 +60,66 @@ TABLE = [
             "sufficient": False,
         },
     ),
-    ("recall", "settle", {"outdated": ["f"]}, {"event": "settled", "outdated": ["f"]}),
+    (events.settled, {"outdated": ["f"]}, {"event": "settled", "outdated": ["f"]}),
     (
-        "remember",
-        "guide",
+        events.guided,
         {"guidance": {"keep": ["secret"], "redundant": []}},
         {"event": "guided", "keep": 1, "redundant": 0, "conflicts": 0},
     ),
-    ("remember", "guide", {"guidance": {}}, {"event": "guided", "keep": 0, "redundant": 0, "conflicts": 0}),
+    (events.guided, {"guidance": {}}, {"event": "guided", "keep": 0, "redundant": 0, "conflicts": 0}),
     (
-        "remember",
-        "construct",
-        {"drafts": [{"text": "secret"}]},
+        events.drafted,
+        {"drafts": [{"text": "secret"}], "result": RESULT},
         {"event": "drafted", "facts": 1, "unread": 0, "uncovered": 0},
     ),
     (
-        "remember",
-        "construct",
+        events.drafted,
         {"drafts": [], "result": {**RESULT, "unextracted": ["D1:1"], "uncovered": ["D1:2", "D1:3"]}},
         {"event": "drafted", "facts": 0, "unread": 1, "uncovered": 2},
     ),
     (
-        "remember",
-        "check",
+        events.allowed,
         {"edits": [ADD, ADD, UPDATE], "result": RESULT},
         {"event": "allowed", "edits": {"ADD": 2, "UPDATE": 1}, "rejected": 1},
     ),
-    ("recall", "refresh", {"edits": [UPDATE]}, {"event": "allowed", "edits": {"UPDATE": 1}, "rejected": 0}),
+    (events.allowed, {"edits": [UPDATE]}, {"event": "allowed", "edits": {"UPDATE": 1}, "rejected": 0}),
     (
-        "remember",
-        "approve",
+        events.allowed,
         {"edits": [], "result": RESULT},
         {"event": "allowed", "edits": {}, "rejected": 1},
     ),
     (
-        "session",
-        "approve_repair",
+        events.allowed_repair,
         {"edit": {"op": "ADD", "entry": {"text": "secret"}}},
         {"event": "allowed", "edits": {"ADD": 1}, "rejected": 0},
     ),
     (
-        "session",
-        "approve_repair",
+        events.allowed_repair,
         {"edit": None, "decision": {}},
         {"event": "allowed", "edits": {}, "rejected": 1},
     ),
-    ("session", "approve_repair", {}, None),
-    ("remember", "approve", {INTERRUPT: (ASKED,)}, {"event": "approval_asked", "items": 2}),
-    ("recall", "plan", {INTERRUPT: (Interrupt({"may I": "secret"}, id="i"),)}, None),
+    (events.allowed_repair, {}, None),
+    (events.approval_asked, [ASKED], {"event": "approval_asked", "items": 2}),
+    (events.approval_asked, [Interrupt({"may I": "secret"}, id="i")], None),
     (
-        "remember",
-        "apply",
+        events.applied,
         {"result": RESULT},
         {"event": "applied", "facts": ["f"], "refreshed": ["old"], "rejected": 1},
     ),
-    ("recall", "apply_refresh", {"edits": []}, None),
-    ("remember", "trigger", {"episodes": [{"turns": ["D1:1"]}]}, {"event": "triggered", "episodes": 1}),
+    (events.triggered, {"episodes": [{"turns": ["D1:1"]}]}, {"event": "triggered", "episodes": 1}),
     (
-        "remember",
-        "finish",
+        events.remembered,
         {"result": RESULT},
         {**RESULT, "event": "remembered", "rejected": 1, "warnings": 1},
     ),
     (
-        "recall",
-        "think",
-        {"gap": {"answerable": False, "gap": "secret"}},
-        {"event": "thought", "answerable": False, "route": "Refresh"},
+        events.thought,
+        {"gap": {"answerable": False, "gap": "secret"}, EDGE: Edge("not answerable")},
+        {"event": "thought", "answerable": False, "route": "not answerable"},
     ),
-    ("recall", "reflect", {"plans": []}, {"event": "refined", "new_query": False}),
-    ("recall", "reason", {"plans": [{"query": "secret"}]}, {"event": "refined", "new_query": True}),
+    (events.refined, {"plans": [{"query": "secret"}]}, {"event": "refined", "new_query": True}),
     (
-        "recall",
-        "answer",
+        events.answered,
         {
             "answer": {
                 "answer": "secret",
@@ -155,47 +140,39 @@ TABLE = [
         },
     ),
     (
-        "session",
-        "find_waiting",
+        events.opened,
         {"open": True, "waiting": ["D1:1"]},
         {"event": "opened", "open": True, "waiting": 1},
     ),
     (
-        "session",
-        "apply_episode",
+        events.summarised,
         {"result": {"episodes": ["e"]}, "warnings": []},
         {"event": "summarised", "episodes": ["e"]},
     ),
-    ("session", "probe", {"probes": ["p", "q"]}, {"event": "probed", "probes": ["p", "q"]}),
-    ("session", "examine", {"answered": ["p"]}, {"event": "probe_answered", "probe": "p"}),
-    ("session", "examine", {}, None),
-    ("session", "repair", {"mended": ["p"]}, {"event": "repair_tried", "probe": "p"}),
+    (events.probed, {"probes": ["p", "q"]}, {"event": "probed", "probes": ["p", "q"]}),
+    (events.probe_answered, {"answered": ["p"]}, {"event": "probe_answered", "probe": "p"}),
+    (events.probe_answered, {}, None),
+    (events.repair_tried, {"mended": ["p"]}, {"event": "repair_tried", "probe": "p"}),
     (
-        "session",
-        "grade",
+        events.graded,
         {"passed": ["p"], "failed": ["q"]},
         {"event": "graded", "passed": ["p"], "failed": ["q"]},
     ),
     (
-        "session",
-        "consolidate",
+        events.repair_decided,
         {"proposal": "p", "decision": {"decision": "MERGE", "entry": "f", "why": "secret"}},
         {"event": "repair_decided", "probe": "p", "decision": "MERGE", "entry": "f"},
     ),
-    ("session", "consolidate", {"proposal": None, "edit": None}, None),
-    ("session", "write_repair", {"written": ["f"]}, {"event": "repair_written", "entries": ["f"]}),
-    ("session", "write_repair", {"proposal": None}, None),
-    ("session", "roll_back", {"warnings": ["secret"]}, {"event": "rolled_back", "repairs": 1}),
-    ("session", "maintain", {"maintained": TIDIED}, {"event": "maintained", **TIDIED}),
+    (events.repair_decided, {"proposal": None, "edit": None}, None),
+    (events.repair_written, {"written": ["f"]}, {"event": "repair_written", "entries": ["f"]}),
+    (events.repair_written, {"proposal": None}, None),
+    (events.rolled_back, {"warnings": ["secret"]}, {"event": "rolled_back", "repairs": 1}),
+    (events.maintained, {"maintained": TIDIED}, {"event": "maintained", **TIDIED}),
     (
-        "session",
-        "commit",
+        events.committed,
         {"result": {**COUNTS, "session": "1", "reason": "secret", "warnings": ["secret"]}},
         {"event": "committed", **COUNTS},
     ),
-    ("recall", "listen", {"plans": []}, None),
-    ("remember", "write_episode", {"edits": [ADD]}, None),
-    ("session", "close_episode", {"episodes": [{"text": "secret"}]}, None),
 ]
 
 
@@ -209,17 +186,12 @@ def kinds() -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize(("graph", "node", "update", "told"), TABLE)
-def test_what_a_node_returned_is_told(graph, node, update, told):
-    event = event_of(graph, node, update, Route("Refresh", "conflicts"))
-    assert event == ({"graph": graph, "node": node, **told} if told is not None else None)
-
-
-@pytest.mark.parametrize(("graph", "node", "update", "told"), [row for row in TABLE if row[3] is not None])
-def test_events_are_json_typed_and_hold_no_text(graph, node, update, told):
-    event = event_of(graph, node, update, Route("Refresh", "conflicts"))
+@pytest.mark.parametrize(("make", "update", "told"), TABLE)
+def test_what_a_node_returned_becomes_an_event_of_its_type_that_holds_no_text(make, update, told):
+    event = make(update)
+    assert event == told
     assert json.loads(json.dumps(event)) == event
-    assert set(event) - {"event", "graph", "node"} == kinds()[event["event"]]
+    assert told is None or set(event) - {"event"} == kinds()[event["event"]]
     assert "secret" not in json.dumps(event)
 
 

@@ -8,9 +8,7 @@ from memcycle.core.edit import Edit
 from memcycle.core.entry import new_entry
 from memcycle.core.errors import StoreBusy
 from memcycle.core.turn import Turn
-from memcycle.graph.environment import make_env
 from memcycle.graph.search import names_in
-from memcycle.graph.session import Maintained, maintain
 from tests.graph.conftest import ANA, START
 from tests.scripted import Always
 
@@ -52,9 +50,8 @@ def outdated(cycle):
 def test_the_facts_of_a_session_are_united(told):
     less, more = put(told, LONG, "Ds1:1", importance=0.9), put(told, DETAIL, "Ds1:3")
     put(told, LONG.replace("walnuts", "cashews"), "Ds1:2")
-    env = make_env(None, told, None)
-    assert maintain(env, ANA, ["Ds1:1", "Ds1:2", "Ds1:3"]) == Maintained(1, 0, 0, 0)
-    assert maintain(env, ANA, ["Ds1:1", "Ds1:2", "Ds1:3"]) == Maintained(0, 0, 0, 0)
+    turns = ["Ds1:1", "Ds1:2", "Ds1:3"]
+    assert [len(told.maintain(ANA, turns).united) for _ in range(2)] == [1, 0]
     told.commit_session(ANA)
     kept, gone = told.get(ANA, [more, less])
     assert (kept.status, kept.turns, kept.importance) == ("active", ("Ds1:3", "Ds1:1"), 0.9)
@@ -66,10 +63,8 @@ def test_a_question_reinforces_whom_it_names_at_the_next_maintenance(told, cycle
     told.commit_session(ANA)
     cycle.recall("What does Ana keep in Graz?", **QUIET)
     cycle.recall("What does ana keep?", **QUIET)
-    env = make_env(None, told, None)
-    assert maintain(env, ANA, []) == Maintained(0, 1, 0, 0)
+    assert [told.maintain(ANA, []).reinforced for _ in range(2)] == [1, 0]
     assert told.get(ANA, [entry])[0].reinforcement == 0.15
-    assert maintain(env, ANA, []) == Maintained(0, 0, 0, 0)
 
 
 def test_an_answer_does_not_wait_for_a_mention(told, cycle, monkeypatch, caplog):

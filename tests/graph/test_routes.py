@@ -4,6 +4,7 @@ import pytest
 
 from memcycle.core.theta import Swap, Switches, Theta
 from memcycle.graph import routes
+from memcycle.graph.routes import Policy
 
 CONFLICT = {"memory": "a", "turn": "D1:1", "other": None, "why": ""}
 
@@ -41,7 +42,8 @@ JUDGE = [
 @pytest.mark.parametrize(("said", "round_", "switches", "retries", "action"), JUDGE)
 def test_judge_action(said, round_, switches, retries, action):
     state = {"verdict": said, "round": round_}
-    assert routes.judge_action(state, Theta(density=0.2), Switches(**switches), retries) == action
+    policy = Policy(Theta(density=0.2), Switches(**switches), retries)
+    assert routes.judge_action(state, policy) == action
 
 
 @pytest.mark.parametrize(
@@ -57,18 +59,39 @@ def test_after_stage(state, label):
 
 
 @pytest.mark.parametrize(
-    ("sufficient", "always", "iterative", "label"),
+    ("sufficient", "always", "iterative", "evidence_only", "label"),
     [
-        (True, False, True, "Pass: sufficient"),
-        (False, False, True, "Pass: uncertain"),
-        (True, True, True, "Pass: uncertain"),
-        (False, False, False, "Pass: sufficient"),
-        (True, True, False, "Pass: sufficient"),
+        (True, False, True, False, "Pass: sufficient"),
+        (False, False, True, False, "Pass: uncertain"),
+        (True, True, True, False, "Pass: uncertain"),
+        (False, False, False, False, "Pass: sufficient"),
+        (True, True, False, False, "Pass: sufficient"),
+        (True, False, True, True, "evidence only"),
     ],
 )
-def test_after_pass(sufficient, always, iterative, label):
+def test_after_pass(sufficient, always, iterative, evidence_only, label):
     state = {"verdict": verdict(sufficient=sufficient)}
-    assert routes.after_pass(state, always_think=always, iterative=iterative) == label
+    switches = Switches(always_think=always, iterative=iterative)
+    policy = Policy(switches=switches, evidence_only=evidence_only)
+    assert routes.after_pass(state, policy) == label
+    assert routes.after_recall_judge(state, policy) == label
+
+
+@pytest.mark.parametrize(
+    ("candidates", "refinements", "reflections", "evidence_only", "label"),
+    [
+        ([{"id": "a"}], 0, 0, False, "candidates"),
+        ([{"id": "a"}], 1, 0, False, "refined"),
+        ([{"id": "a"}], 1, 1, False, "reflected"),
+        ([{"id": "a"}], 0, 0, True, "candidates"),
+        ([], 0, 0, False, "no candidates"),
+        ([], 1, 0, False, "no candidates"),
+        ([], 0, 0, True, "evidence only"),
+    ],
+)
+def test_after_recall_search(candidates, refinements, reflections, evidence_only, label):
+    state = {"candidates": candidates, "refinements": refinements, "reflections": reflections}
+    assert routes.after_recall_search(state, Policy(evidence_only=evidence_only)) == label
 
 
 @pytest.mark.parametrize(
@@ -82,7 +105,8 @@ def test_after_pass(sufficient, always, iterative, label):
     ],
 )
 def test_after_think(answerable, refinements, h, label):
-    assert routes.after_think({"gap": {"answerable": answerable}, "refinements": refinements}, h) == label
+    state = {"gap": {"answerable": answerable}, "refinements": refinements}
+    assert routes.after_think(state, Policy(Theta(h=h))) == label
 
 
 SWAPPING = Theta(swap=Swap(on=True))
@@ -98,7 +122,7 @@ SWAPPING = Theta(swap=Swap(on=True))
     ],
 )
 def test_after_reason(plans, theta, label):
-    assert routes.after_reason({"plans": plans}, theta) == label
+    assert routes.after_reason({"plans": plans}, Policy(theta)) == label
 
 
 @pytest.mark.parametrize(
@@ -111,7 +135,7 @@ def test_after_reason(plans, theta, label):
     ],
 )
 def test_after_plan(parts, theta, label):
-    assert routes.after_plan({"parts": parts}, theta) == label
+    assert routes.after_plan({"parts": parts}, Policy(theta)) == label
 
 
 @pytest.mark.parametrize(
@@ -134,23 +158,23 @@ def test_after_answer(answerable, confidence, reflections, changes, label):
         "reflections": reflections,
         "plans": [{"n": 1}],
     }
-    assert routes.after_answer(state, Theta().with_changes(changes)[0], iterative=True) == label
+    assert routes.after_answer(state, Policy(Theta().with_changes(changes)[0])) == label
 
 
 def test_without_evidence_there_is_nothing_to_verify_and_one_shot_does_not_reflect():
     state = {"answer": {"answerable": False, "confidence": 1.0, "tokens": 0}, "plans": [{"n": 1}]}
     theta = Theta().with_changes({"reflection.rounds": 2, "verification": "strict"})[0]
-    assert routes.after_answer(state, theta, iterative=False) == "settled"
-    assert routes.after_answer(state, theta, iterative=True) == "unsure: reflect"
-    assert routes.after_reflect({**state, "plans": []}, theta) == "settled"
+    assert routes.after_answer(state, Policy(theta, Switches(iterative=False))) == "settled"
+    assert routes.after_answer(state, Policy(theta)) == "unsure: reflect"
+    assert routes.after_reflect({**state, "plans": []}, Policy(theta)) == "settled"
 
 
 @pytest.mark.parametrize(
-    ("uncovered", "asks_again", "label"),
+    ("uncovered", "rereads", "label"),
     [([], True, "covered"), (["D1:1"], True, "uncovered"), (["D1:1"], False, "covered")],
 )
-def test_after_construct(uncovered, asks_again, label):
-    assert routes.after_construct({"result": {"uncovered": uncovered}}, asks_again=asks_again) == label
+def test_after_construct(uncovered, rereads, label):
+    assert routes.after_construct({"result": {"uncovered": uncovered}}, Policy(rereads=rereads)) == label
 
 
 @pytest.mark.parametrize(("found", "label"), [([], "no candidates"), ([{"id": "a"}], "candidates")])
@@ -199,7 +223,7 @@ def test_after_waiting(is_open, waiting, label):
     ],
 )
 def test_after_episode(switched_on, verify, label):
-    assert routes.after_episode({"verify": verify}, Switches(verify=switched_on)) == label
+    assert routes.after_episode({"verify": verify}, Policy(switches=Switches(verify=switched_on))) == label
 
 
 @pytest.mark.parametrize(("probes", "label"), [([], "no probes"), (["p1"], "probes")])

@@ -14,7 +14,7 @@ from memcycle.agents.views import TurnView
 from memcycle.core.entry import same_text
 from memcycle.core.errors import RoleFailed
 from memcycle.core.theta import Extraction
-from memcycle.graph.environment import Env
+from memcycle.graph.environment import GraphRun
 from memcycle.graph.node import Call
 
 ONCE = Extraction(retries=0, split=200, coverage=0)
@@ -39,7 +39,7 @@ class Read:
 Reading = Generator[Call | Sequence[Call], Any, Read]
 
 
-def read(env: Env, value: ConstructorInput, guards: Extraction = ONCE) -> Reading:
+def read(run: GraphRun, value: ConstructorInput, guards: Extraction = ONCE) -> Reading:
     """Reads a chunk; what cannot be taken whole, if it is longer, in windows of `guards.split` turns.
 
     A window that was cut keeps its complete facts, as far as no smaller window reads their turns.
@@ -47,7 +47,7 @@ def read(env: Env, value: ConstructorInput, guards: Extraction = ONCE) -> Readin
     Raises:
         Exception: what the provider raises, where nothing of the chunk could be read.
     """
-    whole = yield from _window(env, value, guards)
+    whole = yield from _window(run, value, guards)
     splits = guards is not ONCE and len(value.turns) > guards.split
     if not splits or not (whole.unread or whole.cut):
         if whole.error is not None:
@@ -55,7 +55,7 @@ def read(env: Env, value: ConstructorInput, guards: Extraction = ONCE) -> Readin
         return whole.read
     done, errors = Read(warnings=[f"{_span(value.turns)} read in smaller windows: {whole.why}"]), []
     for part in _parts(value, guards.split):
-        window = yield from _window(env, part, guards)
+        window = yield from _window(run, part, guards)
         numbers = {turn.n for turn in part.turns}
         kept = [fact for fact in whole.read.facts if window.unread and fact.turn in numbers]
         done.facts += [*kept, *window.read.facts]
@@ -70,7 +70,7 @@ def read(env: Env, value: ConstructorInput, guards: Extraction = ONCE) -> Readin
 
 
 def read_again(
-    env: Env, value: ConstructorInput, missing: dict[int, list[str]], guards: Extraction
+    run: GraphRun, value: ConstructorInput, missing: dict[int, list[str]], guards: Extraction
 ) -> Reading:
     """Reads single turns once more, those before them beside them, told which of their words no fact holds.
 
@@ -86,7 +86,7 @@ def read_again(
             "guidance": GuideOutput(keep=[_hint(n, words) for n, words in missing.items()]),
         }
     )
-    window = yield from _window(env, aimed, guards)
+    window = yield from _window(run, aimed, guards)
     if window.error is not None:
         return Read(warnings=[f"{_span(aimed.turns)} not read again: {type(window.error).__name__}"])
     return window.read
@@ -121,13 +121,13 @@ class _Window:
 
 
 def _window(
-    env: Env, value: ConstructorInput, guards: Extraction
+    run: GraphRun, value: ConstructorInput, guards: Extraction
 ) -> Generator[Call | Sequence[Call], Any, _Window]:
     """One window, tried again with growing waits while that may help."""
     numbers = [turn.n for turn in value.turns]
     for tried in range(guards.retries + 1):
         try:
-            output: ConstructorOutput = yield env.call("constructor", value)
+            output: ConstructorOutput = yield run.call("constructor", value)
         except RoleFailed as failed:
             found = _Window(Read(unread=numbers, warnings=[str(failed)]), why=failed.brief)
         except Exception as error:
@@ -141,7 +141,7 @@ def _window(
             read = Read(facts=list(output.facts), warnings=[said] if output.cut else [])
             return _Window(read, cut=output.cut, why="the reply was cut" if output.cut else "")
         if tried < guards.retries:
-            env.bank().world.sleep(guards.wait * 2**tried)
+            run.bank.world.sleep(guards.wait * 2**tried)
     return found
 
 

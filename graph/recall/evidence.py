@@ -36,10 +36,8 @@ from memcycle.agents.views import MemoryView
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity, departure
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.language.tokens import content_stems
-from memcycle.core.scope import Scope
 from memcycle.core.validity import is_correction
-from memcycle.graph.context import run_context
-from memcycle.graph.environment import Env
+from memcycle.graph.environment import GraphRun
 from memcycle.graph.states import Candidate, RecallState
 
 FACT_WEIGHT = 0.3
@@ -235,17 +233,17 @@ class Shown(NamedTuple):
     score: float
 
 
-def evidence(env: Env, scope: Scope, state: RecallState) -> list[Shown]:
+def evidence(run: GraphRun, state: RecallState) -> list[Shown]:
     """The entries that are shown, best first: current ones before outdated ones, chosen for what they cover
     within k and tokens."""
-    found = {one.entry.id: one for one in ranked(env, scope, state)}
+    found = {one.entry.id: one for one in ranked(run, state)}
     pieces = [Piece(one.entry, one.score, not one.outdated) for one in found.values()]
-    chosen = assemble(pieces, _limits(env, state), token_counter().count)
+    chosen = assemble(pieces, _limits(run, state), token_counter().count)
     return [found[piece.entry.id]._replace(score=piece.score) for piece in chosen]
 
 
-def _limits(env: Env, state: RecallState) -> Limits:
-    theta, context = env.theta_of(state.get("category")), run_context()
+def _limits(run: GraphRun, state: RecallState) -> Limits:
+    theta, context = run.theta_of(state.get("category")), run.context
     plans = state.get("plans")
     shares = getattr(theta.routing, plans[0]["operator"] if plans else "fact")
     return Limits(
@@ -256,22 +254,24 @@ def _limits(env: Env, state: RecallState) -> Limits:
     )
 
 
-def judged(env: Env, scope: Scope, state: RecallState) -> list[Entry]:
+def judge_candidates(run: GraphRun, state: RecallState) -> list[Entry]:
     """What the Judge is shown: the best candidates one by one, as they were found, within k and tokens.
 
     Unlike the evidence with each fact beside its turn, since conflicts are settled between facts.
     """
-    limits = _limits(env, state)
-    entries = [one.entry for one in ranked(env, scope, state)[: limits.k]]
+    limits = _limits(run, state)
+    entries = [one.entry for one in ranked(run, state)[: limits.k]]
     spent = list(accumulate(token_counter().count(entry.text) for entry in entries))
     return [entry for n, entry in enumerate(entries) if n == 0 or spent[n] <= limits.token_budget]
 
 
-def ranked(env: Env, scope: Scope, state: RecallState) -> list[Shown]:
+def ranked(run: GraphRun, state: RecallState) -> list[Shown]:
     """All candidates that memory still holds, best first, current ones before outdated ones."""
     by_id = {candidate["id"]: candidate for candidate in state.get("candidates") or []}
-    entries = [entry for entry in env.bank().get(scope, list(by_id)) if entry.status in ("active", "staged")]
-    old = _outdated(env, scope, entries, state)
+    entries = [
+        entry for entry in run.bank.get(run.scope, list(by_id)) if entry.status in ("active", "staged")
+    ]
+    old = _outdated(run, entries, state)
     found = [
         Shown(
             entry=entry,
@@ -284,12 +284,12 @@ def ranked(env: Env, scope: Scope, state: RecallState) -> list[Shown]:
     return sorted(found, key=lambda one: (-one.score, one.entry.id))
 
 
-def chronological(env: Env, scope: Scope, shown: Sequence[Shown]) -> list[Shown]:
+def chronological(run: GraphRun, shown: Sequence[Shown]) -> list[Shown]:
     """Evidence in the order in which it was said; the turns of a session, which may share a time, by place.
 
     A fact or an episode comes right after the last of its turns. What has no time comes last.
     """
-    turns = env.bank().turns(scope, {turn for one in shown for turn in one.entry.turns})
+    turns = run.bank.turns(run.scope, {turn for one in shown for turn in one.entry.turns})
     places = {turn.id: turn.position for turn in turns}
 
     def said(one: Shown) -> tuple[bool, float, str, int, int, str]:
@@ -312,16 +312,16 @@ def shown_views(shown: Sequence[Shown]) -> list[MemoryView]:
     return [MemoryView.of(n, one.entry, current=not one.outdated) for n, one in enumerate(shown)]
 
 
-def _outdated(env: Env, scope: Scope, entries: Sequence[Entry], state: RecallState) -> set[str]:
+def _outdated(run: GraphRun, entries: Sequence[Entry], state: RecallState) -> set[str]:
     """Ids of entries a newer one contradicts: settled in this recall, or the turns and episodes that say what
     a contradicted or deleted fact said, or facts read from a turn that a person has corrected since."""
     facts = [entry for entry in entries if entry.granularity == "fact"]
     others = [entry for entry in entries if entry.granularity != "fact"]
-    left = env.bank().by_turns(scope, _turns_of(entries), statuses=("superseded", "forgotten"))
+    left = run.bank.by_turns(run.scope, _turns_of(entries), statuses=("superseded", "forgotten"))
     said = _turns_of(others)
     gone = [one for one in left if one.granularity == "fact" and said & set(one.turns)]
     edited = _turns_of(one for one in left if (one.granularity, one.status) == ("raw", "superseded"))
-    denied = _turns_of(_contradicted(env, scope, gone))
+    denied = _turns_of(_contradicted(run, gone))
     return {
         *(one.id for one in others if denied & set(one.turns)),
         *(one.id for one in facts if edited & set(one.turns) and not is_correction(one)),
@@ -333,7 +333,7 @@ def _turns_of(entries: Iterable[Entry]) -> set[str]:
     return {turn for entry in entries for turn in entry.turns}
 
 
-def _contradicted(env: Env, scope: Scope, gone: Sequence[Entry]) -> list[Entry]:
+def _contradicted(run: GraphRun, gone: Sequence[Entry]) -> list[Entry]:
     """Those of the facts that left recall whose words do not hold any more.
 
     Not one that left for another reason, nor one that a role merged into a statement which rests on all of
@@ -341,7 +341,7 @@ def _contradicted(env: Env, scope: Scope, gone: Sequence[Entry]) -> list[Entry]:
     """
     corrected = [fact for fact in gone if departure(fact) == "corrected"]
     replaced = [fact for fact in gone if departure(fact) is None]
-    heirs = env.bank().get(scope, [fact.superseded_by for fact in replaced if fact.superseded_by])
+    heirs = run.bank.get(run.scope, [fact.superseded_by for fact in replaced if fact.superseded_by])
     carried = {heir.id: set(heir.turns) for heir in heirs if not is_correction(heir)}
     return corrected + [
         fact for fact in replaced if not set(fact.turns) <= carried.get(fact.superseded_by or "", set())
@@ -364,7 +364,7 @@ def evidence_item(shown: Shown) -> dict[str, Any]:
     }
 
 
-def answer(
+def answer_of(
     state: RecallState,
     mode: Literal["answer", "extractive", "evidence"],
     items: list[dict[str, Any]],

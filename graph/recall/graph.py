@@ -1,0 +1,123 @@
+"""The graph of recall: its nodes and edges."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from langgraph.graph import END
+from langgraph.graph.state import CompiledStateGraph
+
+from memcycle.agents.roles import Roles
+from memcycle.core.settings import Settings
+from memcycle.graph import events, routes
+from memcycle.graph.context import Context, ScopeOf
+from memcycle.graph.environment import Env, make_env
+from memcycle.graph.recall import nodes
+from memcycle.graph.states import RecallInput, RecallOutput, RecallState
+from memcycle.graph.wiring import Wiring
+
+if TYPE_CHECKING:
+    from memcycle.stores.bank import Bank
+
+NEW_QUERY = {"new query": "search", "new query, entity swap": "swap"}
+PASSED = {"evidence only": "present", "Pass: sufficient": "answer", "Pass: uncertain": "think"}
+
+
+def build_recall(
+    roles: Roles | None = None,
+    bank: "Bank | Callable[[], Bank] | None" = None,
+    settings: Settings | None = None,
+    *,
+    scope: ScopeOf | None = None,
+    version: str = "shipped",
+) -> CompiledStateGraph[RecallState, Context, RecallInput, RecallOutput]:
+    """The recall graph: a question in, `answer` and `usage` out.
+
+    Args:
+        roles: Defaults to the rules.
+        bank: A bank, or a callable that opens one on first use; default the shared bank of `settings.home`.
+        settings: Defaults to the bank's, else to the environment's.
+        scope: Scope from a parent's context; default reads `Context`.
+        version: Version of the pipeline, recorded on what it writes.
+    """
+    return recall_graph(make_env(roles, bank, settings, scope, version=version))
+
+
+def recall_graph(env: Env) -> CompiledStateGraph[RecallState, Context, RecallInput, RecallOutput]:
+    """The recall graph over an environment, its edges cut as the switches say."""
+    switches, asks = env.settings.switches, env.settings.approval.is_asked
+    refreshes = switches.refresher and switches.recall_refresh
+    graph = Wiring("recall", env, RecallState, given=RecallInput, returned=RecallOutput)
+    graph.add("listen", nodes.listen, to="plan")
+    graph.add(
+        "plan",
+        nodes.plan,
+        events.planned,
+        route=routes.after_plan,
+        to={"sub-questions": "decompose", "entity swap": "swap", "as asked": "search"},
+    )
+    graph.add(
+        "decompose",
+        nodes.decompose,
+        events.planned,
+        route=routes.before_search,
+        to={"entity swap": "swap", "as asked": "search"},
+    )
+    graph.add("swap", nodes.swap, events.planned, to="search")
+    graph.add(
+        "search",
+        nodes.search,
+        events.found,
+        route=routes.after_recall_search,
+        to={"candidates": "judge", "no candidates": "answer", "evidence only": "present"}
+        | ({"refined": "think", "reflected": "answer"} if switches.iterative else {}),
+    )
+    graph.add(
+        "judge",
+        nodes.judge,
+        events.judged,
+        route=routes.after_recall_judge,
+        why=routes.judge_reason,
+        to={**PASSED, "Retry": "widen", "Refresh": "settle"},
+    )
+    graph.add(
+        "answer",
+        nodes.answer,
+        events.answered,
+        route=routes.after_answer,
+        to={"settled": END, "unsure: reflect": "reflect", "unsure: verify": "verify"},
+    )
+    graph.add("present", nodes.present, events.answered, to=END)
+    graph.add("verify", nodes.verify, events.answered, to=END)
+    if switches.iterative:
+        graph.add("widen", nodes.widen, events.found, to="search")
+        graph.add(
+            "think",
+            nodes.think,
+            events.thought,
+            route=routes.after_think,
+            to={"answerable": "answer", "not answerable": "reason"},
+        )
+        graph.add(
+            "reason",
+            nodes.reason,
+            events.refined,
+            route=routes.after_reason,
+            to={**NEW_QUERY, "nothing left": "answer"},
+        )
+        graph.add(
+            "reflect",
+            nodes.reflect,
+            events.refined,
+            route=routes.after_reflect,
+            to={**NEW_QUERY, "settled": END, "unsure: verify": "verify"},
+        )
+    if refreshes:
+        graph.add("settle", nodes.settle, events.settled, to="refresh")
+        reviewed = "approve_refresh" if asks else "apply_refresh"
+        graph.add("refresh", nodes.refresh, events.allowed, to=reviewed)
+        graph.add("apply_refresh", nodes.apply_refresh, route=routes.after_pass, to=PASSED)
+    elif switches.refresher:
+        graph.add("settle", nodes.settle, events.settled, route=routes.after_pass, to=PASSED)
+    if refreshes and asks:
+        graph.add("approve_refresh", nodes.approve_refresh, events.allowed, to="apply_refresh")
+    return graph.compile()

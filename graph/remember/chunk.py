@@ -1,0 +1,121 @@
+"""The chunk: which turns a run of remember is about, and what stands around them."""
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from langgraph.runtime import get_runtime
+
+from memcycle.core.entry import Entry
+from memcycle.core.messages import read_messages
+from memcycle.core.turn import Turn, turn_id
+from memcycle.graph.environment import GraphRun
+from memcycle.graph.states import RememberInput, RememberState
+
+ABANDONED = timedelta(minutes=10)
+"""After this, a turn that is staged and not read is one a run died on; the end of a session reads all."""
+
+PUT_BACK = timedelta(days=1)
+"""A clock that was put back by less was set right by the network or the hour of the year; by more, it was so
+wrong before that the new time is believed."""
+
+
+def chunk(state: RememberState, run: GraphRun) -> list[Turn]:
+    """The turns of this run."""
+    return run.bank.turns(run.scope, state["chunk"])
+
+
+def window(run: GraphRun, turns: Sequence[Turn]) -> list[Turn]:
+    """The short-term window W_t: the turns just before the chunk."""
+    theta = run.theta
+    size = max(theta.window, theta.extraction.overlap) if run.context.bulk else theta.window
+    size = size if turns else 0
+    return run.bank.session_turns(run.scope, last=size, before=turns[0].position) if size else []
+
+
+def memories(state: RememberState, run: GraphRun) -> list[Entry]:
+    """The memories roles are shown, by number: the candidates that are still current."""
+    ids = [candidate["id"] for candidate in state.get("candidates") or []]
+    own = set(state["chunk"])
+    return [
+        entry
+        for entry in run.bank.get(run.scope, ids[: run.theta.k])
+        if entry.status in ("active", "staged")
+        and not (entry.granularity == "raw" and own & set(entry.turns))
+    ]
+
+
+def given_turns(state: RememberInput, run: GraphRun) -> list[Turn]:
+    """The turns given, then the messages given.
+
+    A message with an id is one message however often it comes. One without is new each time, under an
+    id made from this task, which a resumed run has again.
+    """
+    settings, bank, messages = run.settings, run.bank, state.get("messages") or []
+    turns = [Turn.model_validate(turn) for turn in state.get("turns") or []]
+    if not messages:
+        return turns
+    info = get_runtime().execution_info
+    read = read_messages(
+        messages,
+        session=run.scope.session or "",
+        now=_spoken_at(run),
+        zone=settings.zone,
+        user_name=settings.user_name,
+        assistant_name=settings.assistant_name,
+    )
+    task = info.task_id if info is not None else ""
+    named = [
+        turn if turn.message_id else turn.model_copy(update={"message_id": f"{task}:{n}"})
+        for n, turn in enumerate(read)
+    ]
+    known = {turn.message_id for turn in bank.session_turns(run.scope, last=len(named))}
+    return [*turns, *_in_a_row(named, known, bank.next_position(run.scope))]
+
+
+def _spoken_at(run: GraphRun) -> datetime:
+    """The time of messages that carry none: not before the last turn, where the clock was put back since.
+
+    What was said later would else count as older, and lose to what it replaces.
+    """
+    now = run.now()
+    last = run.bank.session_turns(run.scope, last=1)
+    if last and run.context.now is None and now < last[0].time < now + PUT_BACK:
+        return last[0].time
+    return now
+
+
+def _in_a_row(turns: Sequence[Turn], known: Collection[str | None], place: int) -> list[Turn]:
+    """The turns with those of unknown messages placed one after another from `place` on.
+
+    A thread hands over its whole history each time: what is known of it must not push the new turns along.
+    """
+    places = itertools.count(place)
+    return [turn if turn.message_id in known else _at(turn, next(places)) for turn in turns]
+
+
+def _at(turn: Turn, place: int) -> Turn:
+    return turn.model_copy(update={"position": place, "id": turn_id(turn.session, place)})
+
+
+def taken_up(
+    run: GraphRun, waiting: Sequence[Turn], stored: Sequence[Turn], states: Mapping[str, str]
+) -> list[Turn]:
+    """Of the turns that wait, those of this run: what was stored now, and what an earlier run left before it.
+
+    That run could not read them, or died on them: what another run has in hand now is not taken. Where
+    nothing was stored, all that wait.
+
+    Args:
+        waiting: Turns not read to the end, in order, with their `states` by id.
+        stored: Turns that this run was given.
+    """
+    if not stored:
+        return list(waiting)
+    given, first = {turn.id for turn in stored}, min(turn.position for turn in stored)
+    earlier = [turn.id for turn in waiting if turn.position < first and turn.id not in given]
+    failed = {name for name in earlier if states[name] == "unextracted"}
+    raws = run.bank.raw_entries(run.scope, [name for name in earlier if name not in failed])
+    dead = run.bank.world.now() - ABANDONED
+    own = given | failed | {raw.turns[0] for raw in raws if raw.recorded_at and raw.recorded_at <= dead}
+    return [turn for turn in waiting if turn.id in own]

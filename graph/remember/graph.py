@@ -1,0 +1,104 @@
+"""The graph of remember: its nodes and edges."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from langgraph.graph import END
+from langgraph.graph.state import CompiledStateGraph
+
+from memcycle.agents.roles import Roles
+from memcycle.core.settings import Settings
+from memcycle.graph import events, routes
+from memcycle.graph.context import Context, ScopeOf
+from memcycle.graph.environment import Env, make_env
+from memcycle.graph.organisation import Organisation
+from memcycle.graph.remember import nodes
+from memcycle.graph.states import RememberInput, RememberOutput, RememberState
+from memcycle.graph.wiring import Wiring
+
+if TYPE_CHECKING:
+    from memcycle.stores.bank import Bank
+
+
+def build_remember(
+    roles: Roles | None = None,
+    bank: "Bank | Callable[[], Bank] | None" = None,
+    settings: Settings | None = None,
+    *,
+    scope: ScopeOf | None = None,
+    organisation: Organisation | None = None,
+    version: str = "shipped",
+) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:
+    """The remember graph: messages or turns in, `result` and `usage` out.
+
+    Args:
+        roles: Defaults to the rules.
+        bank: A bank, or a callable that opens one on first use; default the shared bank of `settings.home`.
+        settings: Defaults to the bank's, else to the environment's.
+        scope: Scope from a parent's context; default reads `Context`.
+        organisation: How facts become entries.
+        version: Version of the pipeline, recorded on entries.
+    """
+    return remember_graph(make_env(roles, bank, settings, scope, organisation=organisation, version=version))
+
+
+def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:
+    """The remember graph over an environment, its edges cut as the switches say."""
+    switches, asks = env.settings.switches, env.settings.approval.is_asked
+    write = "guide" if switches.guidance else "construct"
+    graph = Wiring("remember", env, RememberState, given=RememberInput, returned=RememberOutput)
+    graph.add(
+        "stage",
+        nodes.stage,
+        events.staged,
+        route=routes.after_stage,
+        to={"new turns": "plan", "already extracted": "trigger", "nothing new": END},
+    )
+    graph.add("plan", nodes.plan, events.planned, to="search")
+    graph.add(
+        "search",
+        nodes.search,
+        events.found,
+        route=routes.after_search,
+        to={"candidates": "judge", "no candidates": write},
+    )
+    graph.add(
+        "judge",
+        nodes.judge,
+        events.judged,
+        route=routes.judge_action,
+        why=routes.judge_reason,
+        to={"Pass": write, "Retry": "widen", "Refresh": "refresh"},
+    )
+    graph.add(
+        "construct",
+        nodes.construct,
+        events.drafted,
+        route=routes.after_construct,
+        to={"covered": "check", "uncovered": "reextract"},
+    )
+    graph.add("reextract", nodes.reextract, events.drafted, to="check")
+    graph.add("check", nodes.check, events.allowed, to="approve" if asks else "apply")
+    graph.add("apply", nodes.apply, events.applied, to="trigger")
+    graph.add(
+        "trigger",
+        nodes.trigger,
+        events.triggered,
+        route=routes.after_trigger,
+        to={"episode ends": "write_episode", "goes on": "finish"},
+    )
+    graph.add("write_episode", nodes.write_episode, to="finish")
+    graph.add("finish", nodes.finish, events.remembered, to=END)
+    if switches.guidance:
+        graph.add("guide", nodes.guide, events.guided, to="construct")
+    if switches.iterative:
+        graph.add("widen", nodes.widen, events.found, to="search")
+    if switches.refresher:
+        reviewed = "approve_refresh" if asks else "apply_refresh"
+        graph.add("refresh", nodes.refresh, events.allowed, to=reviewed)
+        graph.add("apply_refresh", nodes.apply_refresh, events.applied, to=write)
+    if asks:
+        graph.add("approve", nodes.approve, events.allowed, to="apply")
+    if asks and switches.refresher:
+        graph.add("approve_refresh", nodes.approve, events.allowed, to="apply_refresh")
+    return graph.compile()

@@ -1,0 +1,317 @@
+"""The nodes of remember, in the order in which they run."""
+
+from typing import Any
+
+from memcycle.agents.constructor import ConstructorInput, FactDraft
+from memcycle.agents.episode_trigger import EpisodeTriggerOutput
+from memcycle.agents.guide import GuideInput, GuideOutput
+from memcycle.agents.judge import JudgeInput
+from memcycle.agents.retriever import RetrieverInput
+from memcycle.core.errors import RoleFailed
+from memcycle.core.theta import Extraction
+from memcycle.graph.approval import approved
+from memcycle.graph.conflicts import propose
+from memcycle.graph.environment import GraphRun
+from memcycle.graph.episodes import cut, has_cue, trigger_input, writer_calls, written
+from memcycle.graph.facts import Outcome, decide, fact_judge_call, ground, with_nearest
+from memcycle.graph.guards import missing_words, uncovered
+from memcycle.graph.node import Step
+from memcycle.graph.remember.chunk import chunk, given_turns, memories, taken_up, window
+from memcycle.graph.remember.extraction import ONCE, new_facts, read, read_again
+from memcycle.graph.search import (
+    as_is,
+    find,
+    memory_views,
+    read_plans,
+    read_verdict,
+    related,
+    turn_views,
+    unite,
+)
+from memcycle.graph.states import (
+    UNJUDGED,
+    ConflictRef,
+    RememberState,
+    added,
+    dumped,
+    edits_of,
+    fresh_remember,
+    refusals,
+)
+
+
+def stage(state: RememberState, run: GraphRun) -> dict[str, Any]:
+    """Writes the raw turns, before any model is asked; starts a run's counts anew.
+
+    The chunk is what is new, and what an earlier run left waiting before it.
+    """
+    scope, bank = run.scope, run.bank
+    stored = bank.stage_turns(scope, given_turns(state, run))
+    seq = bank.session_seq(scope)  # before anything is read that a role is shown
+    waiting = bank.unprocessed(scope)
+    states = bank.turn_states(scope, [turn.id for turn in waiting])
+    own = [turn.id for turn in taken_up(run, waiting, stored, states)]
+    extracted = bool(own) and all(states[name] == "extracted" for name in own)
+    return {**fresh_remember(own), "seq": seq, "extracted": extracted}
+
+
+def plan(state: RememberState, run: GraphRun) -> Step:
+    """The Retriever plans a search for each turn of the chunk, in one call."""
+    turns = chunk(state, run)
+    items = turn_views([turn for turn in turns if turn.is_evidence])
+    if not items or not run.bank.count(run.scope):
+        return {"plans": []}
+    value = RetrieverInput(
+        purpose="remember",
+        items=items,
+        window=turn_views(window(run, turns), first=len(items) + 1),
+        now=run.now(),
+    )
+    try:
+        output = yield run.call("retriever", value)
+    except RoleFailed as failed:
+        return {"plans": as_is(items, run.theta.k_m), "warnings": [*state["warnings"], str(failed)]}
+    return {"plans": read_plans(output, items, run.theta.k_m)}
+
+
+def search(state: RememberState, run: GraphRun) -> dict[str, Any]:
+    """Searches memory for all turns at once, the chunk's own turns left out."""
+    own = [entry.id for entry in run.bank.raw_entries(run.scope, state["chunk"])]
+    found = find(run, state["plans"], widened=state["round"] > 0, exclude=own)
+    return {"candidates": unite(state["candidates"], found)[: run.theta.k]}
+
+
+def widen(state: RememberState, run: GraphRun) -> dict[str, Any]:
+    """Retry: adds the turns the candidates refer to; the next search covers every granularity (AMA)."""
+    more = related(run, state["candidates"])
+    return {"round": state["round"] + 1, "candidates": unite(state["candidates"], more)}
+
+
+def judge(state: RememberState, run: GraphRun) -> Step:
+    """The Judge's verdicts on the candidates; conflicts that recall met are added to its own."""
+    turns, shown = chunk(state, run), memories(state, run)
+    value = JudgeInput(
+        purpose="remember",
+        items=turn_views(turns),
+        queries=[plan["query"] for plan in state["plans"]],
+        candidates=memory_views(shown),
+        now=run.now(),
+    )
+    try:
+        output = yield run.call("judge", value)
+    except RoleFailed as failed:
+        return {"verdict": UNJUDGED, "warnings": [*state["warnings"], str(failed)]}
+    verdict, warnings = read_verdict(output, shown, turns)
+    met = [ConflictRef(memory=a, turn=None, other=b, why=why) for a, b, why in run.bank.conflicts(run.scope)]
+    verdict["conflicts"] = [*verdict["conflicts"], *met]
+    return {"verdict": verdict, "warnings": [*state["warnings"], *warnings]}
+
+
+def refresh(state: RememberState, run: GraphRun) -> Step:
+    """The Refresher proposes; the guards decide what becomes an edit."""
+    guarded = yield from propose(run, state["verdict"]["conflicts"], chunk(state, run))
+    return {
+        "edits": dumped(guarded.edits),
+        "supersede": guarded.supersede,
+        "warnings": [*state["warnings"], *guarded.warnings],
+        "result": _result(state, rejected=refusals(guarded.rejected)),
+    }
+
+
+def approve(state: RememberState, run: GraphRun) -> dict[str, Any]:
+    """A person lets the edits stand, changes or rejects them, where the settings ask for that."""
+    found = approved(run, edits_of(state))
+    return {"edits": dumped(found.edits), "result": _result(state, rejected=found.rejected)}
+
+
+def apply_refresh(state: RememberState, run: GraphRun) -> dict[str, Any]:
+    """Writes what the guards let through; conflicts that recall had queued are settled with that."""
+    applied = run.bank.apply(run.scope, edits_of(state), seq=state["seq"])
+    refs = state["verdict"]["conflicts"]
+    run.bank.settle_conflicts(run.scope, [(ref["memory"], ref["other"]) for ref in refs if ref["other"]])
+    successors = [{"id": name, "score": 1.0, "why": []} for name in applied.updated]
+    return {
+        "edits": [],
+        "candidates": [*successors, *state["candidates"]],
+        "result": _result(
+            state, refreshed=[*applied.superseded, *applied.deleted], rejected=refusals(applied.rejected)
+        ),
+    }
+
+
+def guide(state: RememberState, run: GraphRun) -> Step:
+    """The Meta-Thinker says what to keep, what is known, what conflicts (MemMA construction)."""
+    value = GuideInput(
+        turns=turn_views(chunk(state, run)), memories=memory_views(memories(state, run)), now=run.now()
+    )
+    try:
+        output: GuideOutput = yield run.call("guide", value)
+    except RoleFailed as failed:
+        return {"guidance": {}, "warnings": [*state["warnings"], str(failed)]}
+    return {"guidance": output.model_dump()}
+
+
+def construct(state: RememberState, run: GraphRun) -> Step:
+    """The Constructor reads the chunk; turns that cannot be read wait for the next run.
+
+    In bulk import it is guarded, and the turns of which facts hold too little are named.
+    """
+    guards, turns, value = _guards(run), chunk(state, run), _reading(state, run)
+    done = yield from read(run, value, guards)
+    texts = [*(fact.text for fact in done.facts), *(memory.text for memory in value.memories)]
+    unread = {turns[n - 1].id for n in done.unread}
+    missed = uncovered(turns, texts, guards.coverage)
+    return {
+        "drafts": [fact.model_dump(mode="json") for fact in done.facts],
+        "warnings": [*state["warnings"], *done.warnings],
+        "result": {
+            **state["result"],
+            "unextracted": [turn.id for turn in turns if turn.id in unread],
+            "uncovered": [turn.id for turn in missed if turn.id not in unread],
+        },
+    }
+
+
+def reextract(state: RememberState, run: GraphRun) -> Step:
+    """Turns of which facts hold too little are read once more, by themselves (EvolveMem 3.1)."""
+    guards, turns, value, result = _guards(run), chunk(state, run), _reading(state, run), state["result"]
+    known = [FactDraft.model_validate(draft) for draft in state["drafts"]]
+    texts = [*(fact.text for fact in known), *(memory.text for memory in value.memories)]
+    aimed = {n: turn for n, turn in enumerate(turns, 1) if turn.id in set(result["uncovered"])}
+    missing = {n: missing_words(turn, texts) for n, turn in aimed.items()}
+    done = yield from read_again(run, value, missing, guards)
+    new = new_facts(done.facts, known, set(aimed))
+    missed = uncovered(turns, [*texts, *(fact.text for fact in new)], guards.coverage)
+    left = {turn.id for turn in missed} & set(result["uncovered"])
+    return {
+        "drafts": [*state["drafts"], *(fact.model_dump(mode="json") for fact in new)],
+        "warnings": [*state["warnings"], *done.warnings],
+        "result": {
+            **result,
+            "reextracted": result["uncovered"],
+            "uncovered": [name for name in result["uncovered"] if name in left],
+        },
+    }
+
+
+def check(state: RememberState, run: GraphRun) -> Step:
+    """Each new fact against its turn and its nearest stored facts; the organisation makes edits."""
+    turns = chunk(state, run)
+    numbered = dict(enumerate([*turns, *window(run, turns)], 1))
+    outcome = Outcome(warnings=list(state["warnings"]))
+    drafts = [FactDraft.model_validate(draft) for draft in state["drafts"]]
+    grounded = with_nearest(run, ground(drafts, numbered, turns, outcome), outcome)
+    call, verdicts = fact_judge_call(run, grounded, state["supersede"]), None
+    if call is not None:
+        try:
+            verdicts = yield call
+        except RoleFailed as failed:
+            outcome.warnings.append(f"facts stored unjudged: {failed}")
+    waiting = [
+        (ref["turn"], entry)
+        for ref in state["supersede"]
+        if ref["turn"]
+        for entry in run.bank.get(run.scope, [ref["memory"]])
+    ]
+    decide(run, grounded, verdicts, shown=memories(state, run), waiting=waiting, outcome=outcome)
+    edits = yield from run.env.organisation.organise(outcome.facts, run.made("constructor"))
+    result = _result(state, rejected=refusals(outcome.rejected))
+    return {
+        "drafts": [],
+        "edits": dumped([*outcome.deletions, *edits]),
+        "warnings": outcome.warnings,
+        "result": {**result, "unextracted": state["chunk"] if outcome.unread else result["unextracted"]},
+    }
+
+
+def apply(state: RememberState, run: GraphRun) -> dict[str, Any]:
+    """Writes the edits and marks the turns that were read, in one transaction; the others wait."""
+    edits, seq = edits_of(state), state["seq"]
+    applied = run.bank.apply(run.scope, edits, turns=_read_turns(state), state="extracted", seq=seq)
+    if state["result"]["unextracted"]:
+        unread = state["result"]["unextracted"]
+        run.bank.apply(run.scope, [], turns=unread, state="unextracted", seq=seq)
+    result = _result(
+        state, refreshed=[*applied.superseded, *applied.deleted], rejected=refusals(applied.rejected)
+    )
+    return {"edits": [], "result": {**result, "facts": [*added(applied, edits), *applied.updated]}}
+
+
+def trigger(state: RememberState, run: GraphRun) -> Step:
+    """Whether an episode ends in this chunk: topic shift, request, gap, or a saturated window."""
+    segment = run.bank.open_segment(run.scope)
+    value, warnings = trigger_input(segment, state["chunk"]), list[str]()
+    output = EpisodeTriggerOutput(boundaries=[])
+    if value.new and has_cue(value):
+        try:
+            output = yield run.call("episode_trigger", value)
+        except RoleFailed as failed:
+            warnings = [f"episode trigger not asked: {failed}"]
+    finished = cut(segment, output.boundaries, run.theta)
+    return {
+        "episodes": [{"turns": [turn.id for turn in turns]} for turns in finished],
+        "close_at": finished[-1][-1].position if finished else None,
+        "warnings": [*state["warnings"], *warnings],
+    }
+
+
+def write_episode(state: RememberState, run: GraphRun) -> Step:
+    """The Episode writer summarises each finished episode; extraction where it fails."""
+    found = [run.bank.turns(run.scope, episode["turns"]) for episode in state["episodes"]]
+    episodes = [turns for turns in found if turns]  # the others were forgotten meanwhile
+    replies = yield writer_calls(run, episodes)
+    entries, warnings = written(episodes, replies, run.made("episode_writer"))
+    edits = [{"op": "ADD", "entry": entry, "actor": "episode_writer"} for entry in entries]
+    return {"edits": edits, "warnings": [*state["warnings"], *warnings]}
+
+
+def finish(state: RememberState, run: GraphRun) -> dict[str, Any]:
+    """Writes the episodes and marks the chunk done, in one transaction."""
+    edits = edits_of(state)
+    applied = run.bank.apply(
+        run.scope,
+        edits,
+        turns=_read_turns(state),
+        state="processed",
+        close_segment_at=state["close_at"],
+        seq=state["seq"],
+    )
+    result = _result(state, rejected=refusals(applied.rejected))
+    return {
+        "edits": [],
+        "episodes": [],
+        "result": {**result, "episodes": added(applied, edits), "warnings": state["warnings"]},
+    }
+
+
+def _guards(run: GraphRun) -> Extraction:
+    return run.theta.extraction if run.context.bulk else ONCE
+
+
+def _reading(state: RememberState, run: GraphRun) -> ConstructorInput:
+    turns, guidance = chunk(state, run), state.get("guidance")
+    return ConstructorInput(
+        turns=turn_views(turns),
+        window=turn_views(window(run, turns), first=len(turns) + 1),
+        memories=memory_views(memories(state, run)),
+        guidance=GuideOutput.model_validate(guidance) if guidance else None,
+        now=run.now(),
+    )
+
+
+def _read_turns(state: RememberState) -> list[str]:
+    """Ids of the turns of the chunk that were read."""
+    waiting = set(state["result"]["unextracted"])
+    return [name for name in state["chunk"] if name not in waiting]
+
+
+def _result(
+    state: RememberState, *, refreshed: list[str] | None = None, rejected: list[dict[str, str]]
+) -> dict[str, Any]:
+    """The result so far, with what was refreshed and refused now."""
+    result = state["result"]
+    return {
+        **result,
+        "refreshed": [*result["refreshed"], *(refreshed or [])],
+        "rejected": [*result["rejected"], *rejected],
+    }

@@ -1,0 +1,259 @@
+"""The nodes of session that examine memory: probe, look up, examine, grade (MemMA 3.4)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from memcycle.agents.answerer import AnswererInput, AnswererOutput
+from memcycle.agents.grader import Grade, GradeItem, GraderInput, GraderOutput
+from memcycle.agents.prober import ProbeDraft, ProberInput, ProberOutput
+from memcycle.core.entry import Entry, Granularity, same_text
+from memcycle.core.errors import RoleFailed
+from memcycle.core.language.tokens import approx_tokens, content_stems, tokenize
+from memcycle.core.probe import Probe, Tried, probe_id
+from memcycle.core.turn import Turn
+from memcycle.graph.environment import GraphRun
+from memcycle.graph.guards import support
+from memcycle.graph.node import Step
+from memcycle.graph.search import memory_views, turn_views
+from memcycle.graph.states import ProbeState, SessionState
+from memcycle.stores.search.request import Query, SearchRequest
+
+EARLIER, LOOKED_FROM = 10, 3
+"""Entries of earlier sessions that the Prober is shown for cross-session probes, and how many turns, the
+longest first, they are looked for from."""
+
+TOPIC_WORDS = 8
+
+FORGOTTEN = "what it was examined by was forgotten meanwhile"
+
+
+def probe(state: SessionState, run: GraphRun) -> Step:
+    """The Prober asks about the session's turns; it never sees what was stored of them."""
+    scope, bank, wanted = run.scope, run.bank, run.settings.verification
+    shown = spread(bank.part_turns(scope, state["until"]), wanted.turn_tokens, wanted.probes)
+    if not any(turn.is_evidence for turn in shown):
+        bank.save_probes(scope, [], replace_part=state["part"], seq=state["seq"])
+        return {"probes": [], "asked": []}
+    earlier = _earlier(run, shown)
+    value = ProberInput(
+        turns=turn_views(shown),
+        memories=memory_views(earlier),
+        count=wanted.probes,
+        now=run.now(),
+    )
+    try:
+        output: ProberOutput = yield run.call("prober", value)
+    except RoleFailed as failed:
+        bank.save_probes(scope, [], replace_part=state["part"], seq=state["seq"])
+        return {"probes": [], "asked": [], "unverified": failed.brief, "warnings": [str(failed)]}
+    drafts, refused = acceptable(output.probes, shown, wanted.probes)
+    probes = [
+        Probe(
+            id=probe_id(scope, state["seq"], state["part"], n),
+            session=str(scope.session),
+            part=state["part"],
+            n=n,
+            kind=draft.kind,
+            question=draft.question.strip(),
+            gold=draft.answer.strip(),
+            turn=turn.id,
+            memories=tuple(entry.id for entry in earlier),
+        )
+        for n, (draft, turn) in enumerate(drafts, 1)
+    ]
+    told = [turn.id for turn in shown]
+    if not bank.save_probes(scope, probes, replace_part=state["part"], shown=told, seq=state["seq"]):
+        return {"probes": [], "asked": [], "unverified": FORGOTTEN, "warnings": refused}
+    names = [probe.id for probe in probes]
+    return {"probes": names, "asked": names, "warnings": refused}
+
+
+def _earlier(run: GraphRun, turns: Sequence[Turn]) -> list[Entry]:
+    """Facts and episodes of other sessions that speak of what this one speaks of: one search."""
+    queries = sorted((turn for turn in turns if turn.is_evidence), key=lambda turn: -len(turn.text))
+    results = run.bank.search(
+        SearchRequest(
+            scope=run.scope.base,
+            queries=tuple(Query(text=_topic(turn)) for turn in queries[:LOOKED_FROM]),
+            granularities=("fact", "episode"),
+            k=EARLIER,
+            theta=run.theta,
+        )
+    )
+    found = sorted(
+        (hit for hits in results for hit in hits if hit.entry.scope.session != run.scope.session),
+        key=lambda hit: (-hit.score, hit.entry.id),
+    )
+    return list({hit.entry.id: hit.entry for hit in found}.values())[:EARLIER]
+
+
+def look_up(state: SessionState, run: GraphRun) -> dict[str, Any]:
+    """One search for all probes, over facts and episodes.
+
+    After repair only those are asked again whose evidence now holds something a repair wrote: the others
+    would be answered from what they were answered from before.
+    """
+    probes = probes_of(state, run)
+    if not probes:
+        return {"found": {}, "asked": []}
+    wanted = run.settings.verification
+    results = run.bank.search(
+        SearchRequest(
+            scope=run.scope,
+            queries=tuple(Query(text=probe.question) for probe in probes),
+            granularities=_granularities(run),
+            k=wanted.k,
+            theta=run.theta,
+        )
+    )
+    found = {probe.id: [hit.entry.id for hit in hits] for probe, hits in zip(probes, results, strict=True)}
+    written = set(state.get("written") or [])
+    again = [name for name, entries in found.items() if not state["round"] or written & set(entries)]
+    return {"found": {name: found[name] for name in again}, "asked": again}
+
+
+def _granularities(run: GraphRun) -> tuple[Granularity, ...]:
+    single = run.switches.granularity
+    if single != "all":
+        return (single,)
+    return ("raw", "fact", "episode") if run.settings.verification.raw else ("fact", "episode")
+
+
+def examine(state: ProbeState, run: GraphRun) -> Step:
+    """The Answerer answers one probe from what was found for it."""
+    bank = run.bank
+    probe = probe_of(run, state["part"], state["probe"])
+    if probe is None:
+        return {}
+    entries = bank.get(run.scope, state["found"])
+    tried, warnings = Tried(evidence=tuple(entry.id for entry in entries), abstained=True), []
+    if entries:
+        shown = sorted(entries, key=lambda entry: (str(entry.observed_at), entry.id))
+        value = AnswererInput(
+            question=probe.question, evidence=memory_views(shown), style="sentence", now=run.now()
+        )
+        try:
+            output: AnswererOutput = yield run.call("answerer", value)
+        except RoleFailed as failed:
+            warnings = [str(failed)]
+            tried = tried.model_copy(update={"abstained": False, "why": failed.brief})
+        else:
+            cited = dict.fromkeys(shown[n].id for n in output.citations if 0 <= n < len(shown))
+            said = {"answer": output.answer, "abstained": not output.answerable, "cited": tuple(cited)}
+            tried = tried.model_copy(update=said)
+    moment = "after" if state["round"] else "before"
+    bank.update_probes(run.scope, {probe.id: {moment: tried}})
+    return {"answered": [probe.id], "warnings": warnings}
+
+
+def grade(state: SessionState, run: GraphRun) -> Step:
+    """The Grader compares answers with gold answers, all in one call; an abstention needs none."""
+    moment, asked = "after" if state["round"] else "before", set(state["asked"])
+    probes = [one for one in probes_of(state, run) if one.id in asked and getattr(one, moment)]
+    tries: list[Tried] = [getattr(probe, moment) for probe in probes]
+    items = [
+        GradeItem(n=n, question=probe.question, gold=probe.gold, answer=tried.answer)
+        for n, (probe, tried) in enumerate(zip(probes, tries, strict=True), 1)
+        if not tried.abstained and not tried.why
+    ]
+    output, warnings, missing = GraderOutput(grades=[]), list[str](), "the Grader left it out"
+    if items:
+        try:
+            output = yield run.call("grader", GraderInput(items=items))
+        except RoleFailed as failed:
+            warnings, missing = [str(failed)], failed.brief
+    grades = {grade.n: grade for grade in output.grades}
+    graded = [_graded(tried, grades.get(n), missing) for n, tried in enumerate(tries, 1)]
+    changes = {probe.id: {moment: tried} for probe, tried in zip(probes, graded, strict=True)}
+    run.bank.update_probes(run.scope, changes)
+    ungraded = next((tried.why for tried in graded if tried.verdict == "ungraded"), "")
+    by_id = {probe.id: tried.verdict for probe, tried in zip(probes, graded, strict=True)}
+    return {
+        "passed": [name for name, verdict in by_id.items() if verdict == "passed"],
+        "failed": [name for name, verdict in by_id.items() if verdict == "failed"],
+        "unverified": state["unverified"] or ungraded,
+        "warnings": warnings,
+    }
+
+
+def probe_of(run: GraphRun, part: int, name: str) -> Probe | None:
+    """The probe with this id, as it stands in the ledger; None where it was forgotten meanwhile."""
+    return next((one for one in run.bank.probes(run.scope, part=part) if one.id == name), None)
+
+
+def probes_of(state: SessionState, run: GraphRun) -> list[Probe]:
+    """The probes of this run, in order."""
+    own = set(state["probes"])
+    found = run.bank.probes(run.scope, part=state["part"]) if own else []
+    return [probe for probe in found if probe.id in own]
+
+
+def _graded(tried: Tried, grade: Grade | None, missing: str) -> Tried:
+    """The attempt with its verdict; ungraded, with the reason, where a role failed."""
+    if tried.abstained:
+        return tried.model_copy(update={"verdict": "failed", "why": "memory does not hold it"})
+    if tried.why:
+        return tried
+    if grade is None:
+        return tried.model_copy(update={"why": missing})
+    return tried.model_copy(update={"verdict": "passed" if grade.correct else "failed", "why": grade.why})
+
+
+def _topic(turn: Turn) -> str:
+    """The longest words of a turn: what it is about, in few enough words to be looked up at any size."""
+    words = dict.fromkeys(tokenize(turn.text))
+    return " ".join(sorted(words, key=lambda word: (-len(word), word))[:TOPIC_WORDS])
+
+
+def spread(turns: Sequence[Turn], budget: int, parts: int) -> list[Turn]:
+    """Turns within a budget of tokens: all of them, else as many from each of `parts` stretches in turn."""
+    if sum(approx_tokens(turn.text) for turn in turns) <= budget:
+        return list(turns)
+    size = -(-len(turns) // parts)
+    chosen: list[Turn] = []
+    for start in range(0, len(turns), size):
+        left = budget / parts
+        for turn in turns[start : start + size]:
+            left -= approx_tokens(turn.text)
+            if left < 0:
+                break
+            chosen.append(turn)
+    return chosen or list(turns[:1])
+
+
+def acceptable(
+    drafts: Sequence[ProbeDraft], turns: Sequence[Turn], most: int
+) -> tuple[list[tuple[ProbeDraft, Turn]], list[str]]:
+    """The drafts that can be probes, each with its turn; and why the others cannot, in words.
+
+    A probe rests on a turn a person said: what an assistant or a tool said is no evidence and is not stored
+    as facts. Its answer shares words with that turn (a date need not) and does not stand in the question.
+    """
+    kept: list[tuple[ProbeDraft, Turn]] = []
+    refused: list[str] = []
+    asked: set[str] = set()
+    for draft in drafts:
+        turn = turns[draft.turn - 1] if 0 < draft.turn <= len(turns) else None
+        if turn is None:
+            why = f"it cites turn {draft.turn}, which was not shown"
+        elif not turn.is_evidence:
+            why = f"its turn {turn.id} is {turn.role} text"
+        else:
+            why = _flaw(draft, turn) or ("it is asked twice" if same_text(draft.question) in asked else "")
+        if why or turn is None:
+            refused.append(f"a probe was left out, since {why}")
+        elif len(kept) < most:
+            asked.add(same_text(draft.question))
+            kept.append((draft, turn))
+    return kept, refused
+
+
+def _flaw(draft: ProbeDraft, turn: Turn) -> str:
+    if not draft.question.strip() or not draft.answer.strip():
+        return "question or answer is blank"
+    told = set(content_stems(draft.answer))
+    if told and told <= set(content_stems(draft.question)):
+        return "its question gives the answer away"
+    if draft.kind != "temporal" and told and support(draft.answer, turn) == 0:
+        return f"turn {turn.id} does not say so"
+    return ""

@@ -1,0 +1,114 @@
+"""The graph of session: its nodes and edges."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from langgraph.graph import END
+from langgraph.graph.state import CompiledStateGraph
+
+from memcycle.agents.roles import Roles
+from memcycle.core.settings import Settings
+from memcycle.graph import events, routes
+from memcycle.graph.context import Context, ScopeOf
+from memcycle.graph.environment import Env, make_env
+from memcycle.graph.node import nested
+from memcycle.graph.remember.graph import remember_graph
+from memcycle.graph.session import examination, nodes, repair
+from memcycle.graph.states import ProbeState, SessionInput, SessionOutput, SessionState
+from memcycle.graph.wiring import Wiring
+
+if TYPE_CHECKING:
+    from memcycle.stores.bank import Bank
+
+
+def build_session(
+    roles: Roles | None = None,
+    bank: "Bank | Callable[[], Bank] | None" = None,
+    settings: Settings | None = None,
+    *,
+    scope: ScopeOf | None = None,
+    version: str = "shipped",
+) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
+    """The session graph: run once when the session of the context ends; `result` and `usage` out.
+
+    Args:
+        roles: Defaults to the rules.
+        bank: A bank, or a callable that opens one on first use; default the shared bank of `settings.home`.
+        settings: Defaults to the bank's, else to the environment's.
+        scope: Scope from a parent's context; default reads `Context`.
+        version: Version of the pipeline, recorded on entries.
+    """
+    return session_graph(make_env(roles, bank, settings, scope, version=version))
+
+
+def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
+    """The session graph over an environment. `examine` and `repair` run side by side, a probe each."""
+    asks = env.settings.approval.is_asked
+    graph = Wiring("session", env, SessionState, given=SessionInput, returned=SessionOutput)
+    graph.add(
+        "find_waiting",
+        nodes.find_waiting,
+        events.opened,
+        route=routes.after_waiting,
+        to={"turns wait": "catch_up", "none wait": "close_episode", "nothing new": END},
+    )
+    graph.add("close_episode", nodes.close_episode, to="apply_episode")
+    graph.add(
+        "apply_episode",
+        nodes.apply_episode,
+        events.summarised,
+        route=routes.after_episode,
+        to={"to be examined": "probe", "as it is": "maintain"},
+    )
+    graph.add(
+        "probe",
+        examination.probe,
+        events.probed,
+        route=routes.after_probe,
+        to={"probes": "look_up", "no probes": "maintain"},
+    )
+    graph.add(
+        "look_up",
+        examination.look_up,
+        events.found_for_probes,
+        route=routes.after_look_up,
+        to={"each probe": "examine", "nothing to ask again": "roll_back"},
+    )
+    graph.add(
+        "grade",
+        examination.grade,
+        events.graded,
+        route=routes.after_grade,
+        to={"each failed probe": "repair", "all answered": "maintain", "asked again": "roll_back"},
+    )
+    graph.add(
+        "consolidate",
+        repair.consolidate,
+        events.repair_decided,
+        route=routes.after_consolidate,
+        to={
+            "proposal": "approve_repair" if asks else "write_repair",
+            "repaired": "look_up",
+            "nothing repaired": "maintain",
+        },
+    )
+    graph.add("write_repair", repair.write_repair, events.repair_written, to="consolidate")
+    graph.add("roll_back", repair.roll_back, events.rolled_back, to="maintain")
+    graph.add("maintain", nodes.maintain, events.maintained, to="commit")
+    graph.add("commit", nodes.commit, events.committed, to=END)
+    graph.add("examine", examination.examine, events.probe_answered, to="grade", state=ProbeState)
+    graph.add("repair", repair.repair, events.repair_tried, to="consolidate", state=ProbeState)
+    graph.add("catch_up", nested(_nothing, remember_graph(env), _remembered), to="close_episode")
+    if asks:
+        graph.add("approve_repair", repair.approve_repair, events.allowed_repair, to="write_repair")
+    return graph.compile().with_config(max_concurrency=env.settings.verification.at_once)
+
+
+def _nothing(_: SessionState) -> dict[str, Any]:
+    return {}
+
+
+def _remembered(output: dict[str, Any]) -> dict[str, Any]:
+    result = output["result"]
+    words = {"rejected": result["rejected"], "warnings": result["warnings"]}
+    return {**words, "usage": output.get("usage") or {}}

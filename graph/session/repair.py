@@ -1,0 +1,298 @@
+"""The nodes of session that repair memory: propose, consolidate, write, roll back (MemMA 3.4)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from memcycle.agents.consolidator import ConsolidatorInput, ConsolidatorOutput
+from memcycle.agents.constructor import FactDraft
+from memcycle.agents.repairer import RepairerInput, RepairerOutput, RepairFact
+from memcycle.agents.views import TurnView
+from memcycle.core.edit import Edit
+from memcycle.core.entry import Entry, departure
+from memcycle.core.errors import RoleFailed
+from memcycle.core.language.tokens import content_stems
+from memcycle.core.probe import REPAIRER, Probe, Repair
+from memcycle.core.turn import Turn
+from memcycle.graph.approval import approved
+from memcycle.graph.environment import GraphRun
+from memcycle.graph.facts import Grounded, Outcome, ground, with_nearest
+from memcycle.graph.guards import stands_in
+from memcycle.graph.node import Step
+from memcycle.graph.organisation import Decided
+from memcycle.graph.search import memory_views, turn_views
+from memcycle.graph.session.consolidation import Consolidated, decide, merged_edit
+from memcycle.graph.session.examination import probe_of, probes_of
+from memcycle.graph.states import ProbeState, SessionState
+
+AROUND = 4
+"""Turns before and after the source that the Repairer is shown."""
+
+SHOWN = 10
+"""Stored entries that the Repairer is shown, those of the source turn first."""
+
+
+def repair(state: ProbeState, run: GraphRun) -> Step:
+    """The Repairer proposes a fact for one failed probe, or nothing; its span must stand in a turn."""
+    bank = run.bank
+    probe = probe_of(run, state["part"], state["probe"])
+    shown = _around(run, probe) if probe is not None else []
+    if probe is None or not shown:
+        return {}
+    known = [*bank.by_turns(run.scope, [probe.turn], "fact"), *bank.get(run.scope, state["found"])]
+    memories = list({entry.id: entry for entry in known}.values())[:SHOWN]
+    value = RepairerInput(
+        question=probe.question,
+        gold=probe.gold,
+        answer=probe.before.answer if probe.before else "",
+        turns=turn_views(shown),
+        source=next(n for n, turn in enumerate(shown, 1) if turn.id == probe.turn),
+        memories=memory_views(memories),
+        now=run.now(),
+    )
+    try:
+        output: RepairerOutput = yield run.call("repairer", value)
+    except RoleFailed as failed:
+        repair, warnings = Repair(decision="NOOP", failed=True, why=failed.brief), [str(failed)]
+    else:
+        considered = tuple(entry.id for entry in memories)
+        repair = proposed(output, shown).model_copy(update={"considered": considered})
+        warnings = []
+    bank.update_probes(run.scope, {probe.id: {"repair": repair}})
+    return {"mended": [probe.id], "warnings": warnings}
+
+
+def _around(run: GraphRun, probe: Probe) -> list[Turn]:
+    bank = run.bank
+    source = bank.turns(run.scope, [probe.turn])
+    if not source:
+        return []
+    place = source[0].position
+    before = bank.session_turns(run.scope, last=AROUND, before=place)
+    after = bank.session_turns(run.scope, last=AROUND, before=place + AROUND + 1)
+    return [*before, *source, *(turn for turn in after if turn.position > place)]
+
+
+def consolidate(state: SessionState, run: GraphRun) -> Step:
+    """The Consolidator decides one proposal, beside what is stored and the proposals before it."""
+    probe = next((probe for probe in probes_of(state, run) if is_open(probe)), None)
+    if probe is None or probe.repair is None:
+        return {"proposal": None, "edit": None}
+    outcome, turns = Outcome(), run.bank.turns(run.scope, [str(probe.repair.turn)])
+    drafts = [FactDraft.model_validate({**(probe.repair.draft or {}), "turn": 1})]
+    found = ground(drafts, dict(enumerate(turns, 1)), turns, outcome)
+    grounded = with_nearest(run, found, outcome)
+    if not grounded:
+        why = outcome.rejected[0].why if outcome.rejected else "its turn is gone"
+        return _decided(probe, Consolidated("REFUSED", None, "", why), None)
+    (item,) = grounded
+    if _revives(run, item):
+        why = "it names what a fact of the same turn has replaced"
+        return _decided(probe, Consolidated("REFUSED", None, "", why), None)
+    output, warnings = ConsolidatorOutput(decision="INSERT"), list[str]()
+    twin = next((n for n, entry in enumerate(item.near) if item.repeats(entry)), None)
+    if twin is not None:
+        output = ConsolidatorOutput(decision="SKIP", memory=twin, why="the same words are stored")
+    elif item.near:
+        try:
+            output = yield run.call("consolidator", _consolidator_input(run, item))
+        except RoleFailed as failed:
+            warnings = [f"{failed}: the proposal is stored beside what is there"]
+    chosen, made = decide(output, item), run.made("repairer")
+    edit: Edit | None = None
+    if chosen.decision == "INSERT":
+        fact = Decided(item.draft, item.turn, item.related, "ADD", None, chosen.why, actor=REPAIRER)
+        (edit,) = yield from run.env.organisation.organise([fact], made)
+    elif chosen.decision == "MERGE":
+        edit = merged_edit(item, chosen, made)
+    return {**_decided(probe, chosen, edit, item.near), "warnings": warnings}
+
+
+def _revives(run: GraphRun, item: Grounded) -> bool:
+    """Whether it speaks of what is no longer so by its own turn, as was settled when that was read."""
+    bank, told = run.bank, set(content_stems(item.draft.text))
+    return any(
+        told & (set(content_stems(old.text)) - set(content_stems(fact.text)))
+        for fact in bank.by_turns(run.scope, [item.turn.id], "fact")
+        for old in bank.get(run.scope, fact.supersedes)
+        if departure(old) is None
+    )
+
+
+def _consolidator_input(run: GraphRun, item: Grounded) -> ConsolidatorInput:
+    return ConsolidatorInput(
+        text=item.draft.text,
+        speaker=item.speaker,
+        turn=TurnView.of(1, item.turn),
+        event_time=item.draft.event_time,
+        event_precision=item.draft.event_precision,
+        memories=memory_views(item.near),
+        now=run.now(),
+    )
+
+
+def approve_repair(state: SessionState, run: GraphRun) -> dict[str, Any]:
+    """A person lets the repair stand, changes or rejects it, where the settings ask for that."""
+    if state["edit"] is None:
+        return {}
+    found = approved(run, [Edit.model_validate(state["edit"])])
+    if not found.edits:
+        refused = {"decision": "REFUSED", "entry": None, "why": found.rejected[0]["why"]}
+        return {"edit": None, "decision": {**(state["decision"] or {}), **refused}}
+    return {"edit": found.edits[0].model_dump(mode="json")}
+
+
+def write_repair(state: SessionState, run: GraphRun) -> dict[str, Any]:
+    """Writes what was decided, staged, and notes it on the probe."""
+    decision, written = state["decision"], state["written"]
+    if decision is None:
+        return {"proposal": None}
+    edit = Edit.model_validate(state["edit"]) if state["edit"] is not None else None
+    repair = run.bank.write_repair(run.scope, str(state["proposal"]), edit, decision)
+    if repair is not None and repair.wrote:
+        written = [*written, str(repair.entry)]
+    return {"proposal": None, "edit": None, "decision": None, "written": written, "round": 1}
+
+
+def roll_back(state: SessionState, run: GraphRun) -> dict[str, Any]:
+    """Takes back what did not help its probe, or broke one that memory answered before."""
+    bank, probes = run.bank, probes_of(state, run)
+    failures = blamed(probes, _standing(run, probes))
+    # Two repairs merged into one entry are two writes to it.
+    useless = [
+        (str(probe.repair.entry), failures[probe.id])
+        for probe in probes
+        if probe.repair is not None and probe.id in failures
+    ]
+    bank.settle_repairs(run.scope, settled(probes, failures), useless)
+    told = [
+        f"the repair for probe {probe.n} was rolled back: {probe.repair.why}"
+        for probe in probes_of(state, run)
+        if probe.repair is not None and probe.repair.rolled_back
+    ]
+    return {"warnings": told}
+
+
+def _standing(run: GraphRun, probes: Sequence[Probe]) -> dict[str, str]:
+    """By id of the probe whose repair waits to be weighed: the entry that holds what it wrote now.
+
+    A later repair may have been merged with it, into an entry that took its place.
+    """
+    found: dict[str, str] = {}
+    for probe in probes:
+        if probe.repair is None or not probe.repair.waits:
+            continue
+        chain = [str(probe.repair.entry)]
+        while (heir := _heir(run, chain[-1])) is not None and heir not in chain:
+            chain.append(heir)
+        found[probe.id] = chain[-1]
+    return found
+
+
+def _heir(run: GraphRun, entry: str) -> str | None:
+    return next((one.superseded_by for one in run.bank.get(run.scope, [entry])), None)
+
+
+def is_open(probe: Probe) -> bool:
+    """Whether the probe's repair is proposed and not decided yet."""
+    return probe.repair is not None and probe.repair.draft is not None and probe.repair.decision is None
+
+
+def proposed(output: RepairerOutput, shown: Sequence[Turn]) -> Repair:
+    """What the Repairer proposes, if its span stands in a turn that a person said; else why not."""
+    if output.op == "NOOP" or output.fact is None:
+        return Repair(cause=output.cause, decision="NOOP", why=output.why)
+    turn = _source(output.fact, shown)
+    if turn is None:
+        why = "its span does not stand in a turn of the session that a person said"
+        return Repair(cause=output.cause, decision="REFUSED", why=why)
+    draft = FactDraft.model_validate(output.fact.model_dump())
+    return Repair(cause=output.cause, draft=draft.model_dump(mode="json"), turn=turn.id, why=output.why)
+
+
+def _source(fact: RepairFact, shown: Sequence[Turn]) -> Turn | None:
+    named = shown[fact.turn - 1 : fact.turn] if fact.turn > 0 else []
+    return next(
+        (turn for turn in [*named, *shown] if turn.is_evidence and stands_in(fact.quote, turn.text)), None
+    )
+
+
+def _decided(
+    probe: Probe, chosen: Consolidated, edit: Edit | None, near: Sequence[Entry] = ()
+) -> dict[str, Any]:
+    before = probe.repair.considered if probe.repair is not None else ()
+    return {
+        "proposal": probe.id,
+        "edit": edit.model_dump(mode="json") if edit else None,
+        "decision": {
+            "decision": chosen.decision,
+            "entry": chosen.target.id if chosen.target else None,
+            "considered": list(dict.fromkeys((*before, *(entry.id for entry in near)))),
+            "why": chosen.why,
+        },
+    }
+
+
+class _Asked(NamedTuple):
+    """A probe with the entries of repairs that its second answer rests on."""
+
+    probe: Probe
+    rests_on: set[str]
+
+
+def blamed(probes: Sequence[Probe], standing: Mapping[str, str]) -> dict[str, str]:
+    """Ids of the probes whose repair is to be rolled back, each with the reason.
+
+    Repairs that were merged into one entry are weighed as one. One helps where its probe, or another that
+    failed, is now answered from it. It breaks a probe that passed before where the answer, now wrong, cites
+    it; an answer that cites nothing of a repair but had it in its evidence blames all it had. What could not
+    be graded blames nobody.
+
+    Args:
+        standing: By id of the probe whose repair is to be weighed: the entry that holds what it wrote.
+    """
+    entries = set(standing.values())
+    again = [
+        _Asked(probe, (entries & set(probe.after.cited)) or (entries & set(probe.after.evidence)))
+        for probe in probes
+        if probe.after is not None
+    ]
+    helped = {
+        entry
+        for asked in again
+        if not asked.probe.passed_before and asked.probe.after and asked.probe.after.verdict == "passed"
+        for entry in asked.rests_on
+    }
+    broke = {
+        entry: asked.probe.n
+        for asked in again
+        if asked.probe.passed_before and asked.probe.after and asked.probe.after.verdict == "failed"
+        for entry in asked.rests_on
+    }
+    unknown = {standing[probe.id] for probe in probes if probe.id in standing and _unknown(probe)}
+    failures: dict[str, str] = {}
+    for name, entry in standing.items():
+        if entry in broke:
+            failures[name] = f"probe {broke[entry]}, which passed before, failed with it"
+        elif entry not in helped | unknown:
+            failures[name] = "its probe still failed with it"
+    return failures
+
+
+def _unknown(probe: Probe) -> bool:
+    return probe.after is not None and probe.after.verdict == "ungraded"
+
+
+def settled(probes: Sequence[Probe], failures: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """What changes in the probes with the roll-back, by id: every repair that wrote is weighed now."""
+    gone = {probe.repair.entry for probe in probes if probe.id in failures and probe.repair}
+    found: dict[str, dict[str, Any]] = {}
+    for probe in probes:
+        changes: dict[str, Any] = {}
+        if probe.repair is not None and probe.repair.waits:
+            weighed = {"settled": True}
+            failed = {"rolled_back": True, "why": failures[probe.id]} if probe.id in failures else {}
+            changes["repair"] = probe.repair.model_copy(update=weighed | failed)
+        if probe.after is not None and gone & probe.after.rests_on:
+            changes["as_before"] = True
+        found[probe.id] = changes
+    return {name: changes for name, changes in found.items() if changes}

@@ -1,0 +1,96 @@
+"""How a graph of ours is written down: each node once, with its event, and where each label leads."""
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from memcycle.graph.context import Context
+from memcycle.graph.environment import Env
+from memcycle.graph.events import EDGE, Edge, GraphName, Told, Update, approval_asked
+from memcycle.graph.node import INTERRUPT, inline, node
+
+Route = Callable[..., Any]
+"""`route(state)` or `route(state, policy)`: the label of the edge taken after a node. Pure."""
+
+
+class Wiring:
+    """A graph that is being put together; the first node added is the one it starts with."""
+
+    def __init__(self, name: GraphName, env: Env, state: type, *, given: type, returned: type) -> None:
+        self._name, self._env = name, env
+        self._builder = StateGraph[Any, Context, Any, Any](
+            state, context_schema=Context, input_schema=given, output_schema=returned
+        )
+        self._edges: list[tuple[str, str | Mapping[str, str], Route | None]] = []
+
+    def add(
+        self,
+        name: str,
+        body: Callable[..., Any] | Runnable[Any, Any],
+        event: Callable[[Update], Told] | None = None,
+        *,
+        to: str | Mapping[str, str],
+        route: Route | None = None,
+        why: Route | None = None,
+        state: type | None = None,
+    ) -> None:
+        """A node and the edges from it.
+
+        Args:
+            name: As it is drawn.
+            body: `body(state, run)`, see `memcycle.graph.node`; or a runnable, which is taken as it is.
+            event: Makes what is streamed of it; of `memcycle.graph.events`.
+            to: The next node; with a route the next nodes by label. A node that is not added, since a switch
+                leaves it out, is no edge's end.
+            route: Which of the labels. why: the reason of that, for the event.
+            state: Of a node that is sent something else than the graph's state.
+        """
+        if not isinstance(body, Runnable):
+            told = self._event_of(name, event, route, why) if event is not None else None
+            body = node(name, body, given=self._env.run, event=told)
+        self._builder.add_node(name, body, input_schema=state)
+        self._edges.append((name, to, route))
+
+    def compile(self) -> CompiledStateGraph[Any, Context, Any, Any]:
+        """The graph, without a checkpointer: a parent's is inherited."""
+        self._builder.add_edge(START, self._edges[0][0])
+        there = {END, *self._builder.nodes}
+        for name, to, route in self._edges:
+            if isinstance(to, str):
+                self._builder.add_edge(name, to)
+            elif route is not None:
+                ends: dict[Hashable, str] = {label: end for label, end in to.items() if end in there}
+                self._builder.add_conditional_edges(name, self._route(route), ends)
+        return self._builder.compile(name=self._name)
+
+    def _route(self, route: Route) -> Runnable[Any, Any]:
+        """The route as LangGraph takes it."""
+
+        def taken(state: Any) -> Any:
+            return self._decide(route, state)
+
+        taken.__name__ = route.__name__
+        return inline(taken)
+
+    def _decide(self, route: Route, state: Any) -> Any:
+        if len(inspect.signature(route).parameters) == 1:
+            return route(state)
+        return route(state, self._env.run(RunnableConfig()).policy(state.get("category")))
+
+    def _event_of(
+        self, name: str, event: Callable[[Update], Told], route: Route | None, why: Route | None
+    ) -> Callable[[Any, Update], Told]:
+        def made(state: Any, update: Update) -> Told:
+            if INTERRUPT in update:
+                told = approval_asked(update[INTERRUPT])
+            else:
+                left = {**state, **update}
+                label, reason = (self._decide(way, left) if way else "" for way in (route, why))
+                told = event({**update, EDGE: Edge(label, reason)})
+            return {"graph": self._name, "node": name, **told} if told is not None else None
+
+        return made
