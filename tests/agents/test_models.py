@@ -1,19 +1,14 @@
-"""Named models, all roles on them, and provider errors in one line."""
+"""Named models, and all roles on them."""
 
-import httpx
-import openai
 import pytest
 from langchain_core.language_models import FakeListChatModel
 from pydantic import SecretStr
 
 from memcycle.agents.models import open_model
-from memcycle.agents.provider_errors import explain_model_error
 from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.runner import ModelRole
 from memcycle.core.errors import BadInput, ModelUnavailable
 from memcycle.prompts import PromptSet
-from tests.agents.conftest import chunk
-from tests.loopback import Reply
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -124,33 +119,3 @@ def test_own_prompts():
     prompts = PromptSet.shipped().overlay({"guide": "Look at $turns"})
     roles = Roles.from_model("openai:small", prompts=prompts, base_url=URL)
     assert roles.guide.prompt_version() == prompts.version("guide")
-
-
-@pytest.mark.parametrize(
-    ("reply", "says"),
-    [
-        (Reply(status=401, error="bad key"), "OPENAI_API_KEY"),
-        (Reply(status=403, error="no"), "does not allow"),
-        (Reply(status=404, error="no model"), "model name"),
-        (Reply(status=429, error="slow"), "rate limit"),
-        (Reply(status=500, error="boom"), "5xx"),
-        (Reply(status=400, error="image too large"), "image too large"),
-        (Reply(hang=30), "in time"),
-        (Reply(raw=b"<html>", content_type="text/html"), "base URL"),
-    ],
-)
-def test_provider_errors_in_one_line(server, reply, says):
-    server.script("constructor", reply)
-    roles = Roles.from_model("openai:small", base_url=server.url, max_retries=0, timeout=0.5)
-    with pytest.raises((openai.APIError, ModelUnavailable)) as raised:
-        roles.constructor.invoke(chunk("Hello."))
-    explained = explain_model_error(raised.value)
-    assert explained is not None
-    assert says in str(explained)
-    assert "\n" not in str(explained)
-
-
-def test_an_unreachable_server_in_one_line():
-    error = openai.APIConnectionError(request=httpx.Request("POST", "http://nowhere.test/v1"))
-    assert "nowhere.test cannot be reached" in str(explain_model_error(error))
-    assert explain_model_error(ValueError("x")) is None

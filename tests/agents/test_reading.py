@@ -13,6 +13,7 @@ from memcycle.agents.constructor import ConstructorOutput
 from memcycle.agents.guide import GuideOutput
 from memcycle.agents.judge import JudgeOutput
 from memcycle.agents.refresher import RefresherOutput
+from memcycle.agents.repairer import RepairerOutput
 from memcycle.agents.reply import (
     NoAnswer,
     Unreadable,
@@ -129,6 +130,11 @@ def test_a_list_spread_over_several_calls_is_joined():
     calls = [call({"facts": [{**FACT, "text": text}]}) for text in ("a", "b")]
     reply = AIMessage("", tool_calls=calls)
     assert [fact.text for fact in read_reply(reply, ConstructorOutput).facts] == ["a", "b"]
+
+
+def test_a_null_stands_for_the_default():
+    repair = read_reply(AIMessage('{"op": "NOOP", "cause": null, "fact": null}'), RepairerOutput)
+    assert (repair.fact, repair.cause) == (None, "unknown")
 
 
 def test_optional_fields_alone_need_one_known_name():

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
@@ -11,7 +11,7 @@ from memcycle.agents.reply import NoAnswer, Unreadable, complete_items, read_rep
 from memcycle.agents.roles import OUTPUTS as BY_ROLE
 
 OUTPUTS = list(BY_ROLE.values())
-EACH = pytest.mark.parametrize("model", OUTPUTS, ids=lambda model: model.__name__)
+MODELS = st.sampled_from(OUTPUTS)
 FIELDS = sorted({name for model in OUTPUTS for name in model.model_fields})
 
 JSON = st.recursive(
@@ -62,8 +62,8 @@ MESSAGES = st.builds(
 )
 
 
-@EACH
-@given(message=MESSAGES)
+@settings(max_examples=300)
+@given(model=MODELS, message=MESSAGES)
 def test_an_output_or_an_error_in_words(model, message):
     for read in (read_reply, complete_items):
         try:
@@ -81,8 +81,7 @@ def test_the_words_of_a_reply_are_text(message):
     assert "</think>" not in reply_text(message) or reply_text(message)[:1] in "{[`"
 
 
-@EACH
-@given(said=TEXT)
+@given(model=MODELS, said=TEXT)
 def test_what_is_said_in_thinking_answers_nothing(model, said):
     """A block of thinking that is closed is as if it had not been said."""
     thought = AIMessage([{"type": "thinking", "thinking": said}, {"type": "text", "text": ""}])

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from datetime import datetime
 from typing import Any
 
 import openai
@@ -32,6 +33,8 @@ from tests.loopback import (
     thinking,
     trailing_comma,
 )
+from tests.loopback_roles import input_of
+from tests.prompts.shown_inputs import INPUTS, VIENNA
 
 FACTS = {"facts": [{"text": "Ana repairs accordions", "turn": 1}]}
 DECOY = {"facts": ["WRONG"]}
@@ -52,14 +55,7 @@ def texts(output) -> list[str]:
 @pytest.mark.parametrize("formats", [{"json_schema", "tools"}, {"tools"}, set()])
 @pytest.mark.parametrize(
     "reply",
-    [
-        FACTS,
-        fenced(FACTS),
-        prose(FACTS),
-        trailing_comma(FACTS),
-        thinking(FACTS, DECOY),
-        lost_opening(FACTS, ["WRONG"]),
-    ],
+    [FACTS, prose(FACTS), trailing_comma(FACTS), thinking(FACTS, DECOY), lost_opening(FACTS, ["WRONG"])],
 )
 def test_one_reply_is_enough_on_every_rung(server, formats, reply):
     server.formats = formats
@@ -310,6 +306,56 @@ def test_every_output_model_has_a_strict_schema():
         check(schema)
 
 
-def test_roles_on_a_server_that_answers_by_rules_equal_the_rules(server):
-    over_http = Roles.from_model("openai:test", base_url=server.url, api_key="k").constructor.invoke(TURNS)
-    assert over_http == Roles.rules().constructor.invoke(TURNS)
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_roles_on_a_server_that_answers_by_rules_equal_the_rules(server, name):
+    roles = Roles.from_model("rules", overrides={name: "openai:test"}, base_url=server.url)
+    assert getattr(roles, name).invoke(INPUTS[name]) == getattr(Roles.rules(), name).invoke(INPUTS[name])
+    assert input_of(server.of(name)[-1]) == INPUTS[name]
+
+
+PROBE = {"question": "When did Ida play?", "answer": "Ida played on 11 March 2024", "turn": 1}
+GRADES = {"grades": [{"n": 1, "correct": True, "why": ""}, {"n": 3, "correct": False, "why": "empty"}]}
+FACT = {"text": "Ida's recital was yesterday", "turn": 1, "quote": "My recital was yesterday."}
+REPAIR = {"op": "ADD_FACT", "cause": "missing", "fact": FACT}
+SKIP = {"decision": "SKIP", "memory": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "field", "right"),
+    [
+        (
+            "prober",
+            {"probes": [PROBE, {"question": "Who?", "answer": "Ida"}]},
+            "probes.1.turn",
+            {"probes": []},
+        ),
+        ("grader", {"grades": [{"n": 3, "correct": "partly"}]}, "grades.0.correct", GRADES),
+        ("repairer", {"op": "ADD_FACT", "fact": {"text": "Ida plays", "turn": 1}}, "fact.quote", REPAIR),
+        ("consolidator", {"decision": "UPDATE", "memory": 0}, "decision", SKIP),
+    ],
+)
+def test_what_does_not_fit_is_named_and_asked_for_once_more(server, name, wrong, field, right):
+    server.script(name, wrong, right)
+    assert role(server, name).invoke(INPUTS[name]) == OUTPUTS[name].model_validate(right)
+    assert f"{field}: " in server.requests[1]["messages"][-1]["content"]
+    server.script(name, wrong, wrong)
+    with pytest.raises(RoleFailed, match=field):
+        role(server, name).invoke(INPUTS[name])
+
+
+def test_a_wrong_item_of_a_cut_reply_is_no_complete_item(server):
+    """What is whole in it does not fit: it is asked for once more like any other."""
+    grades = {"grades": [{"n": 1, "correct": "partly"}, *GRADES["grades"]]}
+    part = cut(grades, len(json.dumps(grades)) - 12)
+    server.script("grader", part, part, GRADES)
+    output = role(server, "grader").invoke(INPUTS["grader"])
+    assert output == OUTPUTS["grader"].model_validate(GRADES)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("2024-03-11", datetime(2024, 3, 11, tzinfo=VIENNA)), ("the day before", None)],
+)
+def test_a_date_is_in_the_zone_of_the_turns_shown(server, written, read):
+    server.script("repairer", {**REPAIR, "fact": {**FACT, "event_time": written, "event_precision": "day"}})
+    assert role(server, "repairer").invoke(INPUTS["repairer"]).fact.event_time == read

@@ -1,0 +1,81 @@
+"""What errors of a provider mean: which are worth another try, and each in one line for a person."""
+
+import httpx
+import openai
+import pytest
+
+from memcycle.agents.provider_errors import explain_model_error, is_too_long, may_pass
+from memcycle.agents.roles import Roles
+from memcycle.core.errors import ModelUnavailable, RoleFailed
+from tests.agents.conftest import chunk
+from tests.loopback import Reply
+
+REQUEST = httpx.Request("POST", "http://model.test/v1")
+
+
+def status(code, message="no"):
+    response = httpx.Response(code, request=REQUEST)
+    return openai.APIStatusError(message, response=response, body=None)
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (RoleFailed("constructor", "no JSON"), True),
+        (openai.APIConnectionError(request=REQUEST), True),
+        (openai.APITimeoutError(request=REQUEST), True),
+        (TimeoutError(), True),
+        (status(429), True),
+        (status(503), True),
+        (status(400), False),
+        (status(401), False),
+        (ValueError("x"), False),
+    ],
+)
+def test_what_may_pass(error, passes):
+    assert may_pass(error) is passes
+
+
+@pytest.mark.parametrize(
+    ("error", "long"),
+    [
+        (status(400, "This model's maximum context length is 8192 tokens."), True),
+        (status(400, "prompt is too long: 210000 tokens"), True),
+        (status(413), True),
+        (status(400, "invalid role"), False),
+        (status(500, "context length"), False),
+        (ValueError("context length"), False),
+    ],
+)
+def test_what_was_too_long(error, long):
+    assert is_too_long(error) is long
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (Reply(status=401, error="bad key"), "OPENAI_API_KEY"),
+        (Reply(status=403, error="no"), "does not allow"),
+        (Reply(status=404, error="no model"), "model name"),
+        (Reply(status=429, error="slow"), "rate limit"),
+        (Reply(status=500, error="boom"), "5xx"),
+        (Reply(status=400, error="image too large"), "image too large"),
+        (Reply(hang=30), "in time"),
+        (Reply(raw=b"<html>", content_type="text/html"), "base URL"),
+    ],
+)
+def test_provider_errors_in_one_line(server, reply, says):
+    server.script("constructor", reply)
+    roles = Roles.from_model("openai:small", base_url=server.url, max_retries=0, timeout=0.5)
+    with pytest.raises((openai.APIError, ModelUnavailable)) as raised:
+        roles.constructor.invoke(chunk("Hello."))
+    explained = explain_model_error(raised.value)
+    assert explained is not None
+    assert says in str(explained)
+    assert "\n" not in str(explained)
+
+
+def test_an_unreachable_server_in_one_line():
+    error = openai.APIConnectionError(request=httpx.Request("POST", "http://nowhere.test/v1"))
+    assert "nowhere.test cannot be reached" in str(explain_model_error(error))
+    assert explain_model_error(ValueError("x")) is None
