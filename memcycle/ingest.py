@@ -34,35 +34,34 @@ class Waits(Exception):
 
 
 class IngestRuns:
-    """Begins runs, and goes on with those that broke off."""
+    """Begins the runs of a conversation, and goes on with those that broke off.
 
-    def __init__(
-        self, memory: Memory, thread_id: str | None, decide: Decide, finished: dict[str, bool]
-    ) -> None:
-        self.memory, self.thread_id = memory, thread_id
-        self._decide, self._finished = decide, finished
+    Attributes:
+        memory: Where they run. thread_id: what their threads' ids begin with; None where none are kept.
+    """
 
-    @classmethod
-    def of(cls, memory: Memory, scope: Scope, thread_id: str | None, decide: Decide) -> "IngestRuns":
-        """Those under this id; under a new one where none is given and runs are kept.
+    def __init__(self, memory: Memory, scope: Scope, thread_id: str | None, decide: Decide) -> None:
+        """Under a new id where none is given and runs are kept.
 
         Raises:
             BadInput: an id, where no runs are kept.
         """
-        if thread_id is None:
-            threads = memory.threads
-            return cls(memory, None if threads is None else threads.new_id(), decide, {})
-        known = memory.threads_under(thread_id, user=scope.user, workspace=scope.workspace)
-        return cls(memory, thread_id, decide, {one.thread_id: one.finished for one in known})
+        self.memory, self.thread_id, self._decide = memory, thread_id, decide
+        self._finished: dict[str, bool] = {}
+        if thread_id is not None:
+            known = memory.threads_under(thread_id, user=scope.user, workspace=scope.workspace)
+            self._finished = {one.thread_id: one.finished for one in known}
+        elif memory.threads is not None:
+            self.thread_id = memory.threads.new_id()
 
     def label(self, scope: Scope, content: Sequence[str]) -> str:
         """What tells a run from the others: the same for the same content of the same session."""
         words = json.dumps([scope.user, scope.workspace, scope.session, *content])
         return hashlib.sha256(words.encode()).hexdigest()[:16]
 
-    def is_open(self, label: str) -> bool:
-        """Whether a run of this label broke off, or waits for a person."""
-        return self._open(label) is not None
+    def find_open(self, label: str) -> str | None:
+        """The thread of this label's run that broke off, or waits for a person."""
+        return next((one for one in self._of(label) if not self._finished[one]), None)
 
     def run(self, scope: Scope, label: str, begin: Callable[[str | None], R]) -> R:
         """Goes on with the run of this label where one is open, else begins one.
@@ -70,8 +69,12 @@ class IngestRuns:
         Raises:
             Waits: it waits for a person, and nobody decides.
         """
-        opened = self._open(label)
-        result = begin(self._new(label)) if opened is None else self._resumed(scope, opened, None)
+        opened = self.find_open(label)
+        if opened is not None:
+            result = self._resumed(scope, opened, None)
+        else:
+            number = len(self._of(label)) + 1
+            result = begin(None if self.thread_id is None else f"{self.thread_id}.{label}.{number}")
         while result.pending is not None:
             decisions = self._decide(result.pending)
             if decisions is None:
@@ -83,17 +86,8 @@ class IngestRuns:
         found = self.memory.resume(thread_id, decisions, user=scope.user, workspace=scope.workspace)
         return cast("Added | Ended", found)
 
-    def _open(self, label: str) -> str | None:
-        return next((one for one in self._of(label) if not self._finished[one]), None)
-
-    def _new(self, label: str) -> str | None:
-        return None if self.thread_id is None else f"{self._prefix(label)}{len(self._of(label)) + 1}"
-
     def _of(self, label: str) -> list[str]:
-        return [one for one in self._finished if one.startswith(self._prefix(label))]
-
-    def _prefix(self, label: str) -> str:
-        return f"{self.thread_id}.{label}."
+        return [one for one in self._finished if one.startswith(f"{self.thread_id}.{label}.")]
 
 
 @dataclass(frozen=True)
@@ -148,7 +142,7 @@ def ingest(
     if not conversation.turns:
         raise BadInput(f"conversation {conversation.name!r} is empty: it has no turn with text")
     started, scope = perf_counter(), memory.scope(user, workspace)
-    runs = IngestRuns.of(memory, scope, thread_id, decide)
+    runs = IngestRuns(memory, scope, thread_id, decide)
     size = chunk_turns or memory.settings.theta.extraction.new_turns
     total, done, result = len(conversation.turns), 0, Ingested(thread_id=runs.thread_id)
     try:
@@ -169,13 +163,17 @@ def _chunks(turns: Sequence[Turn], size: int) -> Iterator[Sequence[Turn]]:
         yield turns[start : start + size]
 
 
+_ADDED = ("turns", "facts", "episodes", "refreshed", "unextracted", "reextracted", "uncovered")
+_EXAMINED = ("probes", "passed_before", "passed_after", "ungraded", "repairs", "rolled_back", "merged")
+
+
 def _add(runs: IngestRuns, scope: Scope, chunk: Sequence[Turn], result: Ingested) -> bool:
     """Remembers a chunk unless all of it is done; counts what that did."""
     bank, label = runs.memory.bank, runs.label(scope, [turn.model_dump_json() for turn in chunk])
     # Staging says under which ids the turns are stored, which may differ from the file's.
     ids = [turn.id for turn in bank.stage_turns(scope, chunk)]
     states = bank.turn_states(scope, ids)
-    if all(states[name] == "processed" for name in ids) and not runs.is_open(label):
+    if all(states[name] == "processed" for name in ids) and runs.find_open(label) is None:
         return False
 
     def begin(thread_id: str | None) -> Added:
@@ -189,13 +187,8 @@ def _add(runs: IngestRuns, scope: Scope, chunk: Sequence[Turn], result: Ingested
         )
 
     added = runs.run(scope, label, begin)
-    result.turns += len(added.turns)
-    result.facts += len(added.facts)
-    result.episodes += len(added.episodes)
-    result.refreshed += len(added.refreshed)
-    result.unextracted += len(added.unextracted)
-    result.reextracted += len(added.reextracted)
-    result.uncovered += len(added.uncovered)
+    for name in _ADDED:
+        setattr(result, name, getattr(result, name) + len(getattr(added, name)))
     result.warnings += added.warnings
     result.rejected += added.rejected
     result.usage = add_usage(result.usage, added.usage)
@@ -205,7 +198,7 @@ def _add(runs: IngestRuns, scope: Scope, chunk: Sequence[Turn], result: Ingested
 def _end(runs: IngestRuns, scope: Scope, result: Ingested, *, verify: bool | None) -> None:
     """Ends the session unless it has ended; one whose end was broken off is ended again."""
     label = runs.label(scope, ["end"])
-    if all(info.is_committed for info in runs.memory.bank.sessions(scope)) and not runs.is_open(label):
+    if all(info.is_committed for info in runs.memory.bank.sessions(scope)) and runs.find_open(label) is None:
         return
 
     def begin(thread_id: str | None) -> Ended:
@@ -216,13 +209,8 @@ def _end(runs: IngestRuns, scope: Scope, result: Ingested, *, verify: bool | Non
     ended = runs.run(scope, label, begin)
     result.sessions += 1
     result.episodes += len(ended.episodes)
-    result.probes += ended.probes
-    result.passed_before += ended.passed_before
-    result.passed_after += ended.passed_after
-    result.ungraded += ended.ungraded
-    result.repairs += ended.repairs
-    result.rolled_back += ended.rolled_back
-    result.merged += ended.merged
+    for name in _EXAMINED:
+        setattr(result, name, getattr(result, name) + getattr(ended, name))
     result.unverified += [ended.session] if ended.status == "committed_unverified" else []
     result.rejected += ended.rejected
     result.warnings += ended.warnings
