@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memcycle.graph.session.graph import build_session
     from memcycle.memory import Memory
     from memcycle.prompts import PromptSet
-    from memcycle.stores.items.store import MemcycleStore
+    from memcycle.stores.langgraph_store import MemcycleStore
 
 __all__ = [
     "MemcycleError",
@@ -40,7 +40,7 @@ __all__ = [
 
 _HOMES = {
     "Memory": "memcycle.memory",
-    "MemcycleStore": "memcycle.stores.items.store",
+    "MemcycleStore": "memcycle.stores.langgraph_store",
     "MemcycleError": "memcycle.core.errors",
     "PromptSet": "memcycle.prompts",
     "Roles": "memcycle.agents.roles",

@@ -21,6 +21,7 @@ from memcycle.stores import edits as revising
 from memcycle.stores import forgetting, portable
 from memcycle.stores import maintenance as tidying
 from memcycle.stores import turns as staging
+from memcycle.stores.chroma import erase
 from memcycle.stores.indexes import Views
 from memcycle.stores.ledger import conflicts, entries, events, links, mentions, meta, probes, sessions, turns
 from memcycle.stores.ledger import entries as entry_writes
@@ -710,7 +711,7 @@ class Bank(Maintaining):
     @property
     def operator_note(self) -> str | None:
         """What must be run so that forgotten text leaves the Chroma server's files, if any may be there."""
-        return self._views.mirror.operator_note if self._views else None
+        return erase.operator_note(self._views.mirror) if self._views else None
 
     def close(self) -> None:
         """Frees all files and locks. A shared bank closes with its last user, so each closes it once."""
@@ -835,7 +836,7 @@ class Bank(Maintaining):
             doomed = forgetting.doomed(writer.conn, scope, entry_id, only=only)
             if doomed:
                 forgetting.forget(writer, scope, doomed)
-        mirror.wipe()
+        erase.wipe(mirror)
         return [one.entry.id for one in doomed]
 
     def forget_user(self, user: str, workspace: str | None = None) -> int:
@@ -853,7 +854,7 @@ class Bank(Maintaining):
         with self.ledger.write() as conn:
             scopes = sessions.scopes_of(conn, user, workspace)
             deleted = sum(forgetting.forget_scope(conn, scope) for scope in scopes)
-        mirror.wipe()
+        erase.wipe(mirror)
         return deleted
 
     # Sessions

@@ -13,12 +13,11 @@ import numpy as np
 from memcycle.core.errors import LedgerDamaged, StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
+from memcycle.stores.chroma import erase
 from memcycle.stores.chroma.index import ChromaIndex, Held, metadata_of
 from memcycle.stores.chroma.mirror import Mirror
 from memcycle.stores.indexes import Views
-from memcycle.stores.items import index as item_index
-from memcycle.stores.items.index import held_rows
-from memcycle.stores.ledger import entries, item_vectors, items, meta, outbox, sessions
+from memcycle.stores.ledger import entries, items, meta, outbox, sessions
 from memcycle.stores.ledger import entries as entry_writes
 from memcycle.stores.ledger.connection import RESTORE, Ledger
 from memcycle.stores.ledger.entries import StoredEntry
@@ -89,9 +88,6 @@ _KINDS: dict[str, _Kind] = {
     ),
     "orphan_sources": _Kind(itemgetter("orphan_sources"), "sources that do not fit their entries", _AGAIN),
     "orphan_links": _Kind(itemgetter("orphan_links"), "links to entries that are not there", _AGAIN),
-    "orphan_item_vectors": _Kind(
-        lambda report: report["items"]["orphan_vectors"], "vectors of store items that are not there", _AGAIN
-    ),
     "lexical_drift": _Kind(
         itemgetter("lexical_drift"), "rows of the lexical view missing or left over", _AGAIN
     ),
@@ -121,14 +117,6 @@ _KINDS: dict[str, _Kind] = {
     ),
     "index_leftover": _Kind(
         itemgetter("index_leftover"), "collections from another number of shards", _AGAIN
-    ),
-    "items_missing": _Kind(
-        lambda report: report["items"]["missing"], "vectors of store items missing in the index", _AGAIN
-    ),
-    "items_stray": _Kind(
-        lambda report: report["items"]["stray"] + report["items"]["unused"],
-        "vectors or collections of store items left over in the index",
-        _AGAIN,
     ),
 }
 
@@ -229,40 +217,6 @@ def _is_as(held: Held, stored: StoredEntry) -> bool:
         and held.vector.shape == stored.vector.shape
         and bool(np.allclose(held.vector, stored.vector, atol=SAME))
     )
-
-
-class ItemDrift(NamedTuple):
-    """Vectors of items, of all embedders.
-
-    Attributes:
-        missing: That Chroma was given and does not have. What it was not given yet it gets when needed.
-        stray: That it has, and shall neither have nor drop.
-        unused: Collections of embedders of which no item has a vector.
-    """
-
-    missing: int
-    stray: int
-    unused: int
-
-
-def compare_item_drift(ledger: Ledger, mirror: Mirror) -> ItemDrift:
-    """Compares row by row. Opens the index only where it was given vectors of items.
-
-    Raises:
-        StoreError: the index cannot be read.
-    """
-    missing = stray = unused = 0
-    with ledger.read() as conn:
-        indexed, used = item_vectors.embedders(conn), item_vectors.counts(conn)
-    for embedder in indexed:
-        there = held_rows(mirror, embedder)
-        with ledger.read() as conn:
-            wanted = item_vectors.known_to_chroma(conn, embedder)
-            leaving = set(item_vectors.gone(conn, embedder, len(there) + 1))
-        missing += len(wanted - there)
-        stray += len(there - wanted - leaving)
-        unused += embedder not in used
-    return ItemDrift(missing, stray, unused)
 
 
 SHOWN = 5
@@ -411,7 +365,7 @@ def reembed(ledger: Ledger, settings: Settings, vectors: Vectors, mirror: Mirror
         How many entries were embedded.
     """
     # These load LangGraph, which opening a bank does without.
-    from memcycle.stores.items.texts import ItemEmbedder, reembed_items
+    from memcycle.stores.langgraph_store.vectors import ItemEmbedder, reembed_items
 
     done, after = 0, 0
     with ledger.write() as conn:
@@ -466,11 +420,7 @@ def check(
             "items": {
                 "stored": stored,
                 "expired": expired,
-                "vectors": item_vectors.counts(conn),
-                "orphan_vectors": item_vectors.orphans(conn),
-                "missing": 0,
-                "stray": 0,
-                "unused": 0,
+                "vectors": items.count_vectors(conn),
             },
             "embedder": {
                 "recorded": recorded[0] if recorded else None,
@@ -514,7 +464,7 @@ def stuck(conn: sqlite3.Connection, now: datetime, *, alone: bool) -> list[tuple
 
 def _check_index(report: dict[str, Any], ledger: Ledger, mirror: Mirror, embedder: str) -> None:
     try:
-        found, of_items = compare(ledger, mirror, embedder), compare_item_drift(ledger, mirror)
+        found = compare(ledger, mirror, embedder)
     except StoreBusy:
         raise
     except StoreError as error:
@@ -522,8 +472,7 @@ def _check_index(report: dict[str, Any], ledger: Ledger, mirror: Mirror, embedde
         return
     report["index"] = {"missing": len(found.missing), "stray": len(found.stray)}
     report["index_outdated"], report["index_leftover"] = len(found.outdated), found.leftover
-    report["items"] |= of_items._asdict()
-    report["operator_note"] = mirror.operator_note
+    report["operator_note"] = erase.operator_note(mirror)
 
 
 def embed_missing(ledger: Ledger, settings: Settings, vectors: Vectors) -> None:
@@ -607,11 +556,10 @@ class Mender:
         self._commit, self._alone = commit, alone
         self._steps: Mapping[str, Callable[[], object]] = {
             "ledger_indexes": lambda: self._in_ledger(reindex),
-            "wipes_owed": views.mirror.wipe,
-            "collections_owed": views.mirror.replace_collections,
+            "wipes_owed": lambda: erase.wipe(views.mirror),
+            "collections_owed": lambda: erase.replace_collections(views.mirror),
             "orphan_sources": lambda: self._in_ledger(put_sources_right),
             "orphan_links": lambda: self._in_ledger(drop_lost_links),
-            "orphan_item_vectors": lambda: self._in_ledger(item_vectors.drop_orphans),
             "lexical_drift": lambda: rebuild_lexical(ledger, settings),
             "without_vector": self._embed_missing,
             "unfit_vectors": self._embed_unfit,
@@ -622,8 +570,6 @@ class Mender:
             "index_stray": self._align,
             "index_outdated": self._align,
             "index_leftover": self._align,
-            "items_missing": self._drop_items,
-            "items_stray": self._drop_items,
         }
 
     def run(self, check: Check) -> Mended:
@@ -675,6 +621,3 @@ class Mender:
     def _align(self) -> None:
         found = compare(self._ledger, self._views.mirror, self._views.vectors.id)
         mend(self._ledger, self._views.mirror, found, self._settings.bulk_batch)
-
-    def _drop_items(self) -> None:
-        item_index.drop_collections(self._ledger, self._views.mirror)

@@ -2,7 +2,7 @@
 
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
-from memcycle.stores.items.store import MemcycleStore
+from memcycle.stores.langgraph_store import MemcycleStore
 from tests.fakes import FakeEmbeddings
 from tests.hand_clock import HandClock
 

@@ -80,7 +80,7 @@ def scrub(
 
     Run `memcycle doctor` before you stop it: what held forgotten text is made anew then.
     """
-    from memcycle.stores.chroma.erase import free_server
+    from memcycle.stores.chroma.files import free_server
 
     confirm(f"Rewrite the files in {folder}? The Chroma server that has them must be stopped.", yes=yes)
     left = free_server(folder)

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 
 from memcycle.core.errors import StoreError
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma import erase as chroma_files
-from memcycle.stores.chroma.erase import DATABASE, SQLITE_PATIENCE, Slack
+from memcycle.stores.chroma.files import DATABASE, SQLITE_PATIENCE, Slack, free
 from memcycle.stores.locks import WriterLock
 
 if TYPE_CHECKING:
@@ -56,9 +55,10 @@ CACHE_PAGES = 8192
 class EmbeddedClient:
     """Chroma in this process, over `home/chroma`, under the home's writer lock.
 
-    Chroma writes freed memory into its vector files (see `chroma_slack`). That is blanked after each call, on
-    scrub, on close and before opening. A process that is killed within a call leaves what the call wrote,
-    until the home is opened again; after a loss of power what earlier calls wrote may be back until then.
+    Chroma writes freed memory into its vector files (see `memcycle.stores.chroma.files`). That is blanked
+    after each call, on scrub, on close and before opening. A process that is killed within a call leaves what
+    the call wrote, until the home is opened again; after a loss of power what earlier calls wrote may be back
+    until then.
     """
 
     exclusive = True
@@ -127,23 +127,17 @@ class EmbeddedClient:
         """Closes Chroma until the next call: after a full disk it may never return from one."""
         self._disconnect()
 
-    def clear(self) -> None:
-        """Removes the directory: nothing of it can be left, and nothing has to be readable."""
-        self._require_lock()
-        self._disconnect()
-        self._remove()
-
     def _remove(self) -> None:
         with chroma_errors(self.where, "removing it"):
             if self._path.exists():
                 shutil.rmtree(self._path)
 
     def scrub(self) -> None:
-        """Leaves no text of dropped collections in any file; see `chroma_files.free`."""
+        """Leaves no text of dropped collections in any file; see `free`."""
         self._require_lock()
         self._disconnect()
         if (self._path / DATABASE).exists():
-            chroma_files.free(self._path, self._slack)
+            free(self._path, self._slack)
 
     def close(self) -> None:
         """Frees files and the lock."""
@@ -189,7 +183,7 @@ class ServerClient:
         self._api: Client | None = self._open(parts.hostname, _port(url), secure=parts.scheme == "https")
         if fresh:
             with chroma_errors(self.where, "clearing it"):
-                self.clear()
+                self._drop_own()
 
     @property
     def api(self) -> "Client":
@@ -222,7 +216,7 @@ class ServerClient:
     def renew(self) -> None:
         """Nothing: each call is a request of its own."""
 
-    def clear(self) -> None:
+    def _drop_own(self) -> None:
         """Drops our collections; others stay, those of other homes too."""
         for collection in self.api.list_collections():
             if collection.name.startswith(self.prefix):
@@ -291,9 +285,6 @@ class ChromaClient(Protocol):
 
     def renew(self) -> None:
         """Lets the next call begin anew, after Chroma itself failed at one."""
-
-    def clear(self) -> None:
-        """Removes all our collections, with their files where those are ours."""
 
     def scrub(self) -> str | None:
         """Leaves no deleted text in any file; gives what the operator must do where it cannot."""

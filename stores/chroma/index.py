@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,7 @@ import numpy.typing as npt
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
-from memcycle.core.settings import Settings
-from memcycle.stores.chroma.client import ChromaClient, chroma_errors, open_client
+from memcycle.stores.chroma.client import ChromaClient, chroma_errors
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -97,80 +96,14 @@ def _iso(time: datetime | None) -> str | None:
     return time.isoformat() if time is not None else None
 
 
-SPACE: Any = {"hnsw": {"space": "cosine", "ef_search": 400}}
+_SPACE: Any = {"hnsw": {"space": "cosine", "ef_search": 400}}
 """With Chroma's own 100, one of ten of the nearest 200 of a granularity is missed at 10,000 entries."""
-
-
-class Shards:
-    """The collections of one client. No safer between threads than that."""
-
-    def __init__(self, client: ChromaClient) -> None:
-        self._client = client
-        self._found: dict[int, Any] = {}
-
-    def call(self, shard: int, method: str, arguments: dict[str, Any]) -> Any:
-        """Calls a method of a shard's collection; None where there is no collection and nothing is put in.
-
-        Another process may have dropped the collection on the server: it is looked up again, once.
-        """
-        from chromadb.errors import InternalError, NotFoundError
-
-        for attempt in range(2):
-            collection = self._collection(shard, create=method in ("add", "upsert"))
-            if collection is None:
-                break
-            try:
-                return getattr(collection, method)(**arguments)
-            except NotFoundError:
-                self._found.pop(shard, None)
-                if attempt:
-                    raise
-            except InternalError:
-                self._found.clear()
-                self._client.renew()
-                raise
-            finally:
-                self._client.settle()
-        return None
-
-    def drop(self, shard: int) -> None:
-        """Removes a collection, if there is one."""
-        from chromadb.errors import NotFoundError
-
-        with suppress(NotFoundError):
-            self._found.pop(shard, None)
-            self._client.api.delete_collection(self._name(shard))
-
-    def look_up_again(self) -> None:
-        """Forgets what was looked up: the client is about to be closed."""
-        self._found.clear()
-
-    def _collection(self, shard: int, *, create: bool) -> Any:
-        from chromadb.errors import NotFoundError
-
-        # On a server others look up at the same time, and may forget what was found meanwhile.
-        found = self._found.get(shard)
-        if found is None:
-            name = self._name(shard)
-            try:
-                found = self._found[shard] = (
-                    self._client.api.get_or_create_collection(
-                        name, embedding_function=None, configuration=SPACE
-                    )
-                    if create
-                    else self._client.api.get_collection(name, embedding_function=None)
-                )
-            except NotFoundError:
-                return None
-        return found
-
-    def _name(self, shard: int) -> str:
-        return f"{self._client.prefix}{shard:02d}"
 
 
 T = TypeVar("T")
 
 Found = tuple[str, float]
+"""Id and score."""
 
 PAGE = 5_000
 FLOATS_A_CALL = 1_000_000
@@ -203,23 +136,8 @@ class ChromaIndex:
         self._client, self._shards, self._dim = client, shards, dim
         # One writer at a time; and a scrub takes the embedded client away from under its readers.
         self._lock = threading.RLock()
-        self._collections = Shards(client)
-
-    @classmethod
-    def open(cls, settings: Settings, store: str, dim: int, *, fresh: bool = False) -> Self:
-        """Opens the embedded index of `settings.home`, or the server at `settings.chroma_url`.
-
-        Args:
-            settings: Home or address, shards, lock timeout.
-            store: Id of the home's memory, for its collections' names; see `open_client`.
-            dim: Length of the vectors.
-            fresh: Removes all that was there first, also an index too damaged to open.
-
-        Raises:
-            StoreBusy: another process writes the embedded index. Names its pid.
-            StoreError: it cannot be opened, or the server does not answer.
-        """
-        return cls(open_client(settings, store, fresh=fresh), settings.shards, dim)
+        # On a server others look up at the same time, and may forget what was found meanwhile.
+        self._collections: dict[int, Any] = {}
 
     def shard_of(self, scope: Scope) -> int:
         """The shard of a base scope: all scopes of a dropped shard must be filled in again."""
@@ -242,7 +160,8 @@ class ChromaIndex:
         """Removes entries. Their text stays in files until their shard is dropped and scrubbed."""
         for shard, ids in self._by_shard(scopes_and_ids):
             for part in _parts(list(dict.fromkeys(ids)), PAGE):
-                self._write(shard, "delete", ids=part)
+                with self._lock, chroma_errors(self._client.where, "writing"):
+                    self._call(shard, "delete", {"ids": part})
 
     def query(
         self, scope: Scope, vectors: Matrix, k: int, granularity: Granularity | None = None
@@ -301,26 +220,29 @@ class ChromaIndex:
                 yield [Held(shard, *one) for one in zip(*columns, strict=True)]
 
     def leftover(self) -> int:
-        """How many collections of the home's entries are none of its shards: it once had another number."""
+        """How many collections of the home are none of its shards: it once had another number."""
         with self.client() as (client, names):
-            found = [
-                one.name.removeprefix(names)
-                for one in client.list_collections()
-                if one.name.startswith(names)
-            ]
-        return sum(name.isdecimal() and int(name) >= self._shards for name in found)
+            return len(self._leftover(client, names))
+
+    def drop_leftover(self) -> None:
+        """Drops those."""
+        with self.client() as (client, names):
+            for name in self._leftover(client, names):
+                client.delete_collection(name)
+
+    def _leftover(self, client: "Client", prefix: str) -> list[str]:
+        shards = {self._name(shard) for shard in range(self._shards)}
+        found = [collection.name for collection in client.list_collections()]
+        return [name for name in found if name.startswith(prefix) and name not in shards]
 
     def drop_shards(self, shards: Iterable[int]) -> None:
         """Drops the collections of shards, with all base scopes there: fill them again."""
-        for shard in sorted(shards):
-            with self._lock, chroma_errors(self._client.where, "dropping a shard"):
-                self._collections.drop(shard)
+        from chromadb.errors import NotFoundError
 
-    def clear(self) -> None:
-        """Removes everything, whatever number of shards it was written with."""
-        with self._lock, chroma_errors(self._client.where, "clearing it"):
-            self._collections.look_up_again()
-            self._client.clear()
+        for shard in sorted(shards):
+            with self._lock, chroma_errors(self._client.where, "dropping a shard"), suppress(NotFoundError):
+                self._collections.pop(shard, None)
+                self._client.api.delete_collection(self._name(shard))
 
     def scrub(self) -> str | None:
         """Leaves no deleted text of dropped shards in any file of the embedded index.
@@ -329,7 +251,7 @@ class ChromaIndex:
             None when that is done (but in files that `note` names), else what the server's operator must do.
         """
         with self._lock:
-            self._collections.look_up_again()
+            self._collections.clear()
             return self._client.scrub()
 
     @property
@@ -340,11 +262,11 @@ class ChromaIndex:
 
     @contextmanager
     def client(self) -> Iterator[tuple["Client", str]]:
-        """Chroma's client for a call to a collection beside the shards, and how names of collections begin.
+        """Chroma's own client, and how names of the home's collections begin.
 
         Nobody closes it meanwhile. Failures of Chroma are StoreErrors.
         """
-        with self._lock, chroma_errors(self._client.where, "using a collection of items"):
+        with self._lock, chroma_errors(self._client.where, "looking at its collections"):
             try:
                 yield self._client.api, self._client.prefix
             finally:
@@ -353,7 +275,7 @@ class ChromaIndex:
     def close(self) -> None:
         """Frees files, connections and lock. Idempotent."""
         with self._lock:
-            self._collections.look_up_again()
+            self._collections.clear()
             self._client.close()
 
     def _fitting(self, vector: Matrix) -> Matrix:
@@ -373,7 +295,7 @@ class ChromaIndex:
         yield from sorted(groups.items())
 
     def _put(self, shard: int, part: Sequence[Item]) -> None:
-        call = self._collections.call
+        call = self._call
         with self._lock, chroma_errors(self._client.where, "writing"):
             there = call(shard, "get", {"ids": [entry.id for entry, _ in part], "include": []})
             known = set(there["ids"]) if there else set()
@@ -384,14 +306,54 @@ class ChromaIndex:
                 changed = [item for item in part if item[0].id in known]
                 call(shard, "upsert", records_of(changed, new=False))
 
-    def _write(self, shard: int, method: Literal["delete"], **arguments: Any) -> None:
-        with self._lock, chroma_errors(self._client.where, "writing"):
-            self._collections.call(shard, method, arguments)
-
     def _read(self, shard: int, method: Literal["query", "get"], **arguments: Any) -> Any:
         lock = self._lock if self._client.exclusive else nullcontext()
         with lock, chroma_errors(self._client.where, "reading"):
-            return self._collections.call(shard, method, arguments)
+            return self._call(shard, method, arguments)
+
+    def _call(self, shard: int, method: str, arguments: dict[str, Any]) -> Any:
+        """Calls a method of a shard's collection; None where there is no collection and nothing is put in.
+
+        Another process may have dropped the collection on the server: it is looked up again, once.
+        """
+        from chromadb.errors import InternalError, NotFoundError
+
+        for attempt in range(2):
+            collection = self._collection(shard, create=method in ("add", "upsert"))
+            if collection is None:
+                break
+            try:
+                return getattr(collection, method)(**arguments)
+            except NotFoundError:
+                self._collections.pop(shard, None)
+                if attempt:
+                    raise
+            except InternalError:
+                self._collections.clear()
+                self._client.renew()
+                raise
+            finally:
+                self._client.settle()
+        return None
+
+    def _collection(self, shard: int, *, create: bool) -> Any:
+        from chromadb.errors import NotFoundError
+
+        found = self._collections.get(shard)
+        if found is None:
+            api, name = self._client.api, self._name(shard)
+            try:
+                found = self._collections[shard] = (
+                    api.get_or_create_collection(name, embedding_function=None, configuration=_SPACE)
+                    if create
+                    else api.get_collection(name, embedding_function=None)
+                )
+            except NotFoundError:
+                return None
+        return found
+
+    def _name(self, shard: int) -> str:
+        return f"{self._client.prefix}{shard:02d}"
 
 
 def _parts(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -1,7 +1,8 @@
-"""Table `items`: what a LangGraph store keeps under a namespace (a tuple of labels) and a key.
+"""Tables `items` and `item_vectors`: what a LangGraph store keeps under a namespace and a key, with vectors.
 
-A namespace stands as a JSON array. All arrays that begin with the same labels lie together in the index, so
-what is at or below a namespace is one range of it; a label that merely begins alike lies outside.
+A namespace (a tuple of labels) stands as a JSON array. All arrays that begin with the same labels lie
+together in the index, so what is at or below a namespace is one range of it; a label that merely begins alike
+lies outside.
 """
 
 import json
@@ -10,7 +11,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from memcycle.stores.ledger.columns import json_list, to_time
+import numpy as np
+
+from memcycle.stores.ledger.columns import Vector, json_list, to_blob, to_time
 
 SCHEMA = """
 CREATE TABLE items (
@@ -21,88 +24,92 @@ CREATE TABLE items (
     UNIQUE (namespace, key)
 );
 CREATE INDEX items_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TABLE item_vectors (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    item INTEGER NOT NULL REFERENCES items (row) ON DELETE CASCADE,
+    path TEXT NOT NULL, embedder TEXT NOT NULL, vector BLOB NOT NULL
+);
+CREATE INDEX item_vectors_item ON item_vectors (item, embedder);
+CREATE INDEX item_vectors_embedder ON item_vectors (embedder);
+
+CREATE TABLE item_index (
+    embedder TEXT PRIMARY KEY, collection TEXT NOT NULL, upto INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE item_gone (vector INTEGER PRIMARY KEY, embedder TEXT NOT NULL);
 """
+"""The last two said what Chroma had of the vectors, when there was an index of items."""
 
 Namespace = tuple[str, ...]
 
 
 class StoredItem(NamedTuple):
-    """A row of the table, its value still JSON text.
+    """A row of the table.
 
     Attributes:
+        value: JSON text.
         ttl: Minutes it lives after it was last written or read; None for ever.
     """
 
     row: int
-    namespace: str
+    namespace: Namespace
     key: str
     value: str
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
     ttl: float | None
 
-    @property
-    def labels(self) -> Namespace:
-        """The namespace as a tuple."""
-        return to_labels(self.namespace)
 
-    def parsed(self) -> Any:
-        """The value."""
-        return json.loads(self.value)
+def _stored(row: sqlite3.Row) -> StoredItem:
+    number, namespace, key, value, created, updated, ttl = row
+    return StoredItem(
+        number,
+        tuple(json.loads(namespace)),
+        key,
+        value,
+        datetime.fromisoformat(created),
+        datetime.fromisoformat(updated),
+        ttl,
+    )
 
-    @property
-    def times(self) -> tuple[datetime, datetime]:
-        """When it was first and last written, in UTC."""
-        return datetime.fromisoformat(self.created_at), datetime.fromisoformat(self.updated_at)
 
-
-def to_column(namespace: Namespace) -> str:
+def _column(namespace: Namespace) -> str:
     """A namespace as it stands in the column: ASCII, so that the order of bytes is that of characters."""
     return json.dumps(namespace, separators=(",", ":"))
 
 
-def to_labels(column: str) -> Namespace:
-    """The namespace a column holds."""
-    return tuple(json.loads(column))
+_COLUMNS = "i.row, i.namespace, i.key, i.value, i.created_at, i.updated_at, i.ttl"
+_ALIVE = "(i.expires_at IS NULL OR i.expires_at > :now)"
+_BELOW = f"i.namespace >= :low AND i.namespace < :high AND {_ALIVE}"
 
 
-def span(prefix: Namespace) -> tuple[str, str]:
-    """The range of the column, from the first to before the second, that is at or below a namespace.
+def _range(prefix: Namespace, now: datetime | None) -> dict[str, Any]:
+    """Parameters of the condition `_BELOW`: at or below the namespace, and not expired at `now` if given.
 
     After the array's last label only a comma or the closing bracket can follow, and `^` is the character
     after that bracket.
     """
-    head = to_column(prefix)[:-1]
-    return head, head + "^"
-
-
-_COLUMNS = "i.row, i.namespace, i.key, i.value, i.created_at, i.updated_at, i.ttl"
-_ALIVE = "(i.expires_at IS NULL OR i.expires_at > :now)"
-MATCHED = f"i.namespace >= :low AND i.namespace < :high AND {_ALIVE}"
-
-
-def matched(prefix: Namespace, now: datetime | None) -> dict[str, Any]:
-    """Parameters of the condition `MATCHED`: at or below the namespace, and not expired at `now` if given."""
-    low, high = span(prefix)
-    return {"low": low, "high": high, "now": to_time(now) or ""}
+    head = _column(prefix)[:-1]
+    return {"low": head, "high": head + "^", "now": to_time(now) or ""}
 
 
 def get(conn: sqlite3.Connection, namespace: Namespace, key: str, now: datetime | None) -> StoredItem | None:
     """The item, unless there is none or it expired by `now`."""
     row = conn.execute(
         f"SELECT {_COLUMNS} FROM items i WHERE i.namespace = :namespace AND i.key = :key AND {_ALIVE}",  # noqa: S608
-        {"namespace": to_column(namespace), "key": key, "now": to_time(now) or ""},
+        {"namespace": _column(namespace), "key": key, "now": to_time(now) or ""},
     ).fetchone()
-    return StoredItem(*row) if row else None
+    return _stored(row) if row else None
 
 
 def latest(conn: sqlite3.Connection, prefix: Namespace, now: datetime | None) -> Iterator[StoredItem]:
     """Items at or below a namespace, the last written first."""
     found = conn.execute(
-        f"SELECT {_COLUMNS} FROM items i WHERE {MATCHED} ORDER BY i.updated_at DESC, i.row DESC",  # noqa: S608
-        matched(prefix, now),
+        f"SELECT {_COLUMNS} FROM items i WHERE {_BELOW} ORDER BY i.updated_at DESC, i.row DESC",  # noqa: S608
+        _range(prefix, now),
     )
-    return (StoredItem(*row) for row in found)
+    return map(_stored, found)
 
 
 def by_rows(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, StoredItem]:
@@ -111,13 +118,13 @@ def by_rows(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, StoredIt
         f"SELECT {_COLUMNS} FROM items i WHERE i.row IN (SELECT value FROM json_each(?))",  # noqa: S608
         (json_list(rows),),
     )
-    return {row["row"]: StoredItem(*row) for row in found}
+    return {row["row"]: _stored(row) for row in found}
 
 
-def namespaces(conn: sqlite3.Connection, prefix: Namespace, now: datetime | None) -> list[Namespace]:
-    """The namespaces at or below one that hold an item."""
-    found = conn.execute(f"SELECT DISTINCT i.namespace FROM items i WHERE {MATCHED}", matched(prefix, now))  # noqa: S608
-    return [to_labels(row["namespace"]) for row in found]
+def namespaces(conn: sqlite3.Connection, now: datetime | None) -> list[Namespace]:
+    """All namespaces that hold an item."""
+    found = conn.execute(f"SELECT DISTINCT i.namespace FROM items i WHERE {_BELOW}", _range((), now))  # noqa: S608
+    return [tuple(json.loads(row["namespace"])) for row in found]
 
 
 def put(
@@ -130,7 +137,7 @@ def put(
         " ON CONFLICT (namespace, key) DO UPDATE SET value = :value, updated_at = :now, ttl = :ttl,"
         " expires_at = :expires RETURNING row",
         {
-            "namespace": to_column(namespace),
+            "namespace": _column(namespace),
             "key": key,
             "value": value,
             "now": to_time(now),
@@ -141,28 +148,19 @@ def put(
     return int(row["row"])
 
 
-def row_of(conn: sqlite3.Connection, namespace: Namespace, key: str) -> list[int]:
-    """The row of an item, expired or not; none for an unknown one."""
-    found = conn.execute("SELECT row FROM items WHERE namespace = ? AND key = ?", (to_column(namespace), key))
-    return [row["row"] for row in found]
+def delete(conn: sqlite3.Connection, namespace: Namespace, key: str) -> None:
+    """Removes an item and its vectors; nothing for an unknown one."""
+    conn.execute("DELETE FROM items WHERE namespace = ? AND key = ?", (_column(namespace), key))
 
 
-def rows_below(conn: sqlite3.Connection, prefix: Namespace) -> list[int]:
-    """Rows of all items at or below a namespace, expired or not."""
-    found = conn.execute("SELECT row FROM items WHERE namespace >= ? AND namespace < ?", span(prefix))
-    return [row["row"] for row in found]
+def delete_below(conn: sqlite3.Connection, prefix: Namespace) -> int:
+    """Removes all items at or below a namespace, expired or not; returns how many."""
+    return conn.execute(f"DELETE FROM items AS i WHERE {_BELOW}", _range(prefix, None)).rowcount  # noqa: S608
 
 
-def expired(conn: sqlite3.Connection, now: datetime) -> list[int]:
-    """Rows of the items whose time is over."""
-    return [
-        row["row"] for row in conn.execute("SELECT row FROM items WHERE expires_at <= ?", (to_time(now),))
-    ]
-
-
-def delete(conn: sqlite3.Connection, rows: Iterable[int]) -> None:
-    """Removes items, and with them their vectors: see `item_vectors.discard`, which must come before."""
-    conn.execute("DELETE FROM items WHERE row IN (SELECT value FROM json_each(?))", (json_list(rows),))
+def delete_expired(conn: sqlite3.Connection, now: datetime) -> int:
+    """Removes the items whose time is over; returns how many."""
+    return conn.execute("DELETE FROM items WHERE expires_at <= ?", (to_time(now),)).rowcount
 
 
 def refresh(conn: sqlite3.Connection, read: Iterable[StoredItem], now: datetime) -> None:
@@ -183,3 +181,78 @@ def count(conn: sqlite3.Connection, now: datetime) -> tuple[int, int]:
         "SELECT count(*), count(*) FILTER (WHERE expires_at <= ?) FROM items", (to_time(now),)
     ).fetchone()
     return int(row[0]), int(row[1])
+
+
+# Vectors
+
+
+class ItemVectors(NamedTuple):
+    """Vectors of items.
+
+    Attributes:
+        items: Row of the item that each belongs to, (n,).
+        vectors: (n, dim).
+    """
+
+    items: list[int]
+    vectors: Vector
+
+
+def put_vectors(
+    conn: sqlite3.Connection, item: int, vectors: Iterable[tuple[str, Vector]], embedder: str
+) -> None:
+    """Gives an item vectors, by path, in place of those it had. A zero one has no direction: none is kept."""
+    conn.execute("DELETE FROM item_vectors WHERE item = ?", (item,))
+    conn.executemany(
+        "INSERT INTO item_vectors (item, path, embedder, vector) VALUES (?, ?, ?, ?)",
+        [(item, path, embedder, blob) for path, vector in vectors if (blob := to_blob(vector)) is not None],
+    )
+
+
+def vectors_below(
+    conn: sqlite3.Connection, prefix: Namespace, now: datetime | None
+) -> dict[str, ItemVectors]:
+    """The vectors of items at or below a namespace, by embedder."""
+    # CROSS: from a thousand items on SQLite would begin at the vectors, and read those of all namespaces.
+    found = conn.execute(
+        "SELECT v.item, v.embedder, v.vector FROM items i CROSS JOIN item_vectors v ON v.item = i.row"  # noqa: S608
+        f" WHERE {_BELOW}",
+        _range(prefix, now),
+    )
+    of_embedder: dict[str, tuple[list[int], list[bytes]]] = {}
+    for item, embedder, vector in found:
+        own, blobs = of_embedder.setdefault(embedder, ([], []))
+        own.append(item)
+        blobs.append(vector)
+    return {
+        embedder: ItemVectors(own, np.frombuffer(b"".join(blobs), dtype=np.float32).reshape(len(own), -1))
+        for embedder, (own, blobs) in of_embedder.items()
+    }
+
+
+def foreign_paths(
+    conn: sqlite3.Connection, embedder: str, old: str | None, after: int, most: int
+) -> dict[int, list[str]]:
+    """The first items above a row with vectors of another embedder, and the paths these come from.
+
+    Args:
+        old: The other embedder; None is any.
+    """
+    found = conn.execute(
+        "SELECT item, path FROM item_vectors WHERE item IN (SELECT DISTINCT item FROM item_vectors"
+        " WHERE item > :after AND embedder <> :embedder AND embedder = coalesce(:old, embedder)"
+        " ORDER BY item LIMIT :most) GROUP BY item, path ORDER BY min(row)",
+        {"embedder": embedder, "old": old, "after": after, "most": most},
+    )
+    paths: dict[int, list[str]] = {}
+    for row in found:
+        paths.setdefault(row["item"], []).append(row["path"])
+    return paths
+
+
+def count_vectors(conn: sqlite3.Connection) -> dict[str, int]:
+    """How many vectors the home's items have, by embedder."""
+    found = conn.execute(
+        "SELECT embedder, count(*) AS n FROM item_vectors GROUP BY embedder ORDER BY embedder"
+    )
+    return {row["embedder"]: row["n"] for row in found}

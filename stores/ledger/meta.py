@@ -99,6 +99,16 @@ def _put_collections(conn: sqlite3.Connection, url: str, shards: set[int]) -> No
     conn.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('collections', ?)", (owed,))
 
 
+def item_collections(conn: sqlite3.Connection) -> bool:
+    """Whether Chroma may still hold vectors of a store's items, which former versions kept there."""
+    return conn.execute("SELECT 1 FROM meta WHERE key = 'item_collections'").fetchone() is not None
+
+
+def item_collections_dropped(conn: sqlite3.Connection) -> None:
+    """Notes that it holds none."""
+    conn.execute("DELETE FROM meta WHERE key = 'item_collections'")
+
+
 def owed_compaction(conn: sqlite3.Connection) -> str | None:
     """The mark of the last deletion whose text may still lie in the ledger's own file, if any may."""
     row = conn.execute("SELECT value FROM meta WHERE key = 'compaction'").fetchone()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memcycle.core.errors import StoreError
-from memcycle.stores.ledger import changes, item_vectors, items, mentions, meta
+from memcycle.stores.ledger import changes, items, mentions, meta
 from memcycle.stores.search import lexical
 
 APPLICATION_ID = 0x6D656D63
@@ -172,15 +172,23 @@ DROP TABLE entry_words;
 DELETE FROM meta WHERE key GLOB 'words of *';
 """
 
+# Chroma held vectors of items for a while: those collections are to be dropped.
+_NO_ITEM_INDEX = """
+INSERT INTO meta (key, value) SELECT 'item_collections', '' WHERE EXISTS (SELECT 1 FROM item_index);
+DROP TABLE item_index;
+DROP TABLE item_gone;
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _TABLES + lexical.SCHEMA,
     _EXAMINATION + mentions.SCHEMA,
     changes.SCHEMA + lexical.TRAITS,
-    items.SCHEMA + item_vectors.SCHEMA,
+    items.SCHEMA,
     _NUMBERED,
     _WORDS,
     meta.MARKED,
     _NO_WORDS,
+    _NO_ITEM_INDEX,
 )
 """Step n brings a ledger from version n to n + 1. Never change one that was released; append."""
 

@@ -206,7 +206,7 @@ def put(conn: sqlite3.Connection, rows: Sequence[LexicalRow]) -> None:
 
 
 def remove(conn: sqlite3.Connection, row_ids: Iterable[int]) -> None:
-    """Takes rows out; unknown ones are ignored. Their words stay in FTS5 segments until `full_text.merge`."""
+    """Takes rows out; unknown ones are ignored. Their words stay in FTS5 segments until `merge_full_text`."""
     keys = [(row,) for row in row_ids]
     conn.executemany("DELETE FROM lexical WHERE rowid = ?", keys)
     conn.executemany("DELETE FROM lexical_words WHERE row = ?", keys)

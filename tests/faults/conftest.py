@@ -8,8 +8,7 @@ import pytest
 
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import LEDGER_FILE, Bank
-from memcycle.stores.items.index import ItemIndex
-from memcycle.stores.items.store import MemcycleStore
+from memcycle.stores.langgraph_store import MemcycleStore
 from tests.banks import ANN, BOB, add, clock, said
 from tests.face.conftest import chat, cli, small  # noqa: F401 - fixtures
 
@@ -17,7 +16,7 @@ SHARDS = 32
 
 
 def fill(bank: Bank) -> None:
-    """Two users, a committed session with facts and a replaced one, items of a store known to Chroma."""
+    """Two users, a committed session with facts and a replaced one, items of a store."""
     for scope in (ANN, BOB):
         name = scope.user.title()
         bank.stage_turns(
@@ -31,7 +30,6 @@ def fill(bank: Bank) -> None:
     with MemcycleStore(bank) as store:
         store.put(("notes", "ann"), "a", {"text": "red wine"})
         store.put(("notes", "ann"), "b", {"text": "blue sea"})
-    ItemIndex(bank.ledger, bank.views.mirror, bank.embedder_id, 50).drain()
 
 
 @pytest.fixture(scope="session")

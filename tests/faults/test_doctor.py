@@ -12,8 +12,6 @@ from memcycle.core.settings import Settings
 from memcycle.core.world import World
 from memcycle.stores.bank import LEDGER_FILE, Bank
 from memcycle.stores.doctor import KINDS
-from memcycle.stores.items.index import _name as collection_of
-from memcycle.stores.items.store import MemcycleStore
 from tests.banks import ANN, said
 from tests.fakes import FakeEmbeddings
 
@@ -55,7 +53,7 @@ def a_collection_missing_in_chroma(home, sql):
         client.delete_collection(first_collection(client, names).name)
 
 
-@damage("index_missing", "items_missing")
+@damage("index_missing")
 def chromas_folder_gone(home, sql):
     shutil.rmtree(home / "chroma")
 
@@ -200,38 +198,6 @@ def a_wipe_cut_short(home, sql):
     )
 
 
-@damage("items_missing")
-def an_items_vector_missing_in_chroma(home, sql):
-    with chroma(home) as (client, names):
-        collection = client.get_collection(
-            names + collection_of("wordllama-l2-supercat-256"), embedding_function=None
-        )
-        collection.delete(ids=collection.get(include=[])["ids"][:1])
-
-
-@damage("items_stray")
-def an_items_vector_left_over_in_chroma(home, sql):
-    with chroma(home) as (client, names):
-        collection = client.get_collection(
-            names + collection_of("wordllama-l2-supercat-256"), embedding_function=None
-        )
-        collection.add(ids=["4711"], embeddings=[[1.0] * 256], metadatas=[{"below_1": "x"}])
-
-
-@damage("items_stray")
-def copies_of_vectors_of_an_embedder_no_longer_used(home, sql):
-    with Bank.open(Settings(home=home)) as bank, bank.views.mirror.index().client() as (client, names):
-        made = client.create_collection(names + collection_of("old"), embedding_function=None)
-        made.add(ids=["1"], embeddings=[[1.0] * 8], metadatas=[{"below_1": "x"}])
-        kept = str(made.id)
-    sql("INSERT INTO item_index VALUES ('old', :id, 9)", id=kept)
-
-
-@damage("orphan_item_vectors")
-def a_vector_of_no_item(home, sql):
-    sql("DELETE FROM items WHERE key = 'a'")
-
-
 @damage("ledger_indexes")
 def an_index_of_the_ledger_out_of_step(home, sql):
     sql(
@@ -280,10 +246,7 @@ def test_every_finding_has_a_test():
 def test_a_whole_home_is_found_whole(cli, home):
     report = cli.json("doctor")
     assert report["found"] == report["mended"] == report["left"] == []
-    assert report["items"] == {
-        "stored": 2, "expired": 0, "vectors": {"wordllama-l2-supercat-256": 2}, "orphan_vectors": 0,
-        "missing": 0, "stray": 0, "unused": 0,
-    }  # fmt: skip
+    assert report["items"] == {"stored": 2, "expired": 0, "vectors": {"wordllama-l2-supercat-256": 2}}
 
 
 def test_a_damaged_ledger_is_told_with_how_to_restore_it(cli, home):
@@ -361,10 +324,3 @@ def test_a_session_under_examination_elsewhere_is_let_be(tmp_path):
         assert [one.name for one in bank.mend(alone=True).mended] == ["stuck_sessions"]
         [session] = bank.sessions(ANN.base)
         assert (session.status, session.staged) == ("committed_unverified", 0)
-
-
-def test_a_mended_store_finds_its_items(home, cli, sql):
-    shutil.rmtree(home / "chroma")
-    cli.run("doctor")
-    with MemcycleStore(home) as store:
-        assert store.search(("notes",), query="sea")[0].key == "b"

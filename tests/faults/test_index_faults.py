@@ -11,7 +11,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import Bank
 from memcycle.stores.chroma import client as chroma_embedded
-from memcycle.stores.chroma.erase import free_server
+from memcycle.stores.chroma.files import free_server
 from memcycle.stores.search import search
 from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, clock, files_holding, open_bank, said

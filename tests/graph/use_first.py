@@ -55,8 +55,7 @@ async def use_graph(name: str) -> Any:
 
 
 async def use_store(_: str) -> Any:
-    served_store = import_module("memcycle.stores.items.store").served_store
-    import_module("memcycle.stores.items.store").EXACT_UP_TO = 0  # so that one item is looked up in Chroma
+    served_store = import_module("memcycle.stores.langgraph_store").served_store
     with blockbuster_ctx(), Watch() as watch:
         async with served_store() as store:
             await store.aput(("ana", "notes"), "1", {"text": "The key hangs behind the stove."})
@@ -66,8 +65,7 @@ async def use_store(_: str) -> Any:
 
 
 async def use_on_the_loop(_: str) -> Any:
-    store_of = import_module("memcycle.stores.items.store").MemcycleStore
-    import_module("memcycle.stores.items.store").EXACT_UP_TO = 0
+    store_of = import_module("memcycle.stores.langgraph_store").MemcycleStore
     with Watch() as watch, store_of() as store:
         store.put(("ana", "notes"), "1", {"text": "The key hangs behind the stove."})
         out = store.search(("ana",), query="Where is the key?")

@@ -15,7 +15,7 @@ from typing import Any
 from memcycle.core.probe import Probe
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import LEDGER_FILE, Bank
-from memcycle.stores.items.store import MemcycleStore
+from memcycle.stores.langgraph_store import MemcycleStore
 from memcycle.stores.ledger import schema
 from tests.banks import ANN, BOB, add, clock, said
 from tests.fakes import FakeEmbeddings

@@ -3,8 +3,8 @@ import pytest
 from memcycle.core.edit import Edit
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
-from memcycle.stores.chroma import mirror
-from memcycle.stores.chroma.index import ChromaIndex, Shards
+from memcycle.stores.chroma import erase
+from memcycle.stores.chroma.index import ChromaIndex
 from memcycle.stores.ledger import connection
 from tests.banks import ANN, BOB, add, apply, open_bank, said, texts, update
 
@@ -98,14 +98,14 @@ def test_forgetting_a_user_spares_the_other_of_the_shard(tmp_path):
 
 
 def test_while_serving_no_call_to_the_index_is_large(tmp_path, monkeypatch):
-    sizes, call = [], Shards.call
+    sizes, call = [], ChromaIndex._call
 
     def watched(self, shard, method, arguments):
         if method in ("add", "upsert"):
             sizes.append(len(arguments["ids"]))
         return call(self, shard, method, arguments)
 
-    monkeypatch.setattr(Shards, "call", watched)
+    monkeypatch.setattr(ChromaIndex, "_call", watched)
     with open_bank(tmp_path / "home", shards=1, serving_batch=3) as bank:
         code = converse(bank, ANN)
         converse(bank, BOB)
@@ -218,11 +218,11 @@ def test_a_softly_deleted_entry_can_be_forgotten_for_good(bank):
 def test_a_wipe_that_was_cut_short_is_finished_later(bank, monkeypatch):
     code = converse(bank, ANN)
 
-    def failing(self):
+    def failing(_):
         raise StoreError("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(mirror.Mirror, "wipe", failing)
+        patch.setattr(erase, "wipe", failing)
         with pytest.raises(StoreError, match="disk full"):
             bank.forget(ANN, code)
     assert bank.get(ANN, [code]) == []
@@ -245,7 +245,7 @@ def test_what_is_deleted_while_a_wipe_runs_is_owed_after_it(chroma_bank, monkeyp
         done = original(self)
         with monkeypatch.context() as patch:
             patch.setattr(owner, step, original)
-            patch.setattr(mirror.Mirror, "wipe", lambda self: None)
+            patch.setattr(erase, "wipe", lambda _: None)
             bank.forget(second, extra)
         return done
 
@@ -261,7 +261,7 @@ def test_what_is_deleted_while_a_wipe_runs_is_owed_after_it(chroma_bank, monkeyp
 def test_a_new_process_finishes_a_wipe(tmp_path, list_index, monkeypatch):
     with monkeypatch.context() as patch, open_bank(tmp_path / "h") as bank:
         code = converse(bank, ANN)
-        patch.setattr(mirror.Mirror, "wipe", lambda self: None)
+        patch.setattr(erase, "wipe", lambda _: None)
         bank.forget(ANN, code)
     with open_bank(tmp_path / "h") as bank:
         assert bank.check()["wipes_owed"] == 2

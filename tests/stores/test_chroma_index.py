@@ -23,8 +23,9 @@ from memcycle.core.entry import Entry, Granularity, new_entry
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma import erase as full_text
-from memcycle.stores.chroma.erase import DATABASE
+from memcycle.stores.chroma import files
+from memcycle.stores.chroma.client import open_client
+from memcycle.stores.chroma.files import DATABASE
 from memcycle.stores.chroma.index import ChromaIndex, scope_field, shard_of
 from tests.banks import files_holding
 from tests.chroma_server import chroma_server, free_port
@@ -38,6 +39,10 @@ HOME = "0123"
 NOON = datetime(2024, 5, 7, 12, 0, tzinfo=UTC)
 ANA = Scope(user="ana", session="1")
 Open = Callable[..., ChromaIndex]
+
+
+def opened(config: Settings, store: str = HOME, *, fresh: bool = False) -> ChromaIndex:
+    return ChromaIndex(open_client(config, store, fresh=fresh), config.shards, DIM)
 
 
 def vector(text: str) -> np.ndarray:
@@ -66,15 +71,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(params=["embedded", "server"])
 def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     url = None if request.param == "embedded" else request.getfixturevalue("server")
-    opened: list[ChromaIndex] = []
+    made: list[ChromaIndex] = []
 
     def open_(shards: int = 4, *, fresh: bool = False) -> ChromaIndex:
         config = Settings(home=tmp_path / "home", chroma_url=url, shards=shards, lock_timeout=0.2)
-        opened.append(ChromaIndex.open(config, HOME, DIM, fresh=fresh))
-        return opened[-1]
+        made.append(opened(config, fresh=fresh))
+        return made[-1]
 
     yield open_
-    for index in opened:
+    for index in made:
         index.close()
 
 
@@ -85,7 +90,7 @@ def index(open_index: Open) -> ChromaIndex:
 
 @pytest.fixture
 def embedded(tmp_path: Path) -> Iterator[ChromaIndex]:
-    index = ChromaIndex.open(Settings(home=tmp_path, shards=4, lock_timeout=0), HOME, DIM)
+    index = opened(Settings(home=tmp_path, shards=4, lock_timeout=0))
     yield index
     index.close()
 
@@ -123,7 +128,6 @@ def test_an_empty_index_answers(index: ChromaIndex) -> None:
     assert index.ids() == index.ids(ANA) == set()
     index.delete([(ANA, "none")])
     index.drop_shards([index.shard_of(ANA)])
-    index.clear()
 
 
 def test_scopes_are_compared_whole(open_index: Open) -> None:
@@ -212,13 +216,18 @@ def test_dropping_a_shard_takes_its_other_scopes_along_and_no_other_shard(index:
     assert ask(index, "dogs", scopes[0]) == [entries[0].id]
 
 
-def test_clear_removes_everything_and_the_index_goes_on(index: ChromaIndex) -> None:
-    items = [entry("dogs", Scope(user=f"u{number}", session="1")) for number in range(6)]
-    put(index, *items)
-    index.clear()
-    assert index.ids() == set()
-    put(index, items[0])
-    assert index.ids() == {items[0].id}
+def test_collections_that_are_none_of_its_shards_are_counted_and_dropped(open_index: Open) -> None:
+    before = open_index(shards=8, fresh=True)
+    items = [entry("dogs", Scope(user=f"u{number}", session="1")) for number in range(30)]
+    put(before, *items)
+    before.close()
+    index = open_index(shards=4)
+    with index.client() as (client, names):
+        client.create_collection(f"{names}items-00ff", embedding_function=None)
+    assert index.leftover() == 5
+    index.drop_leftover()
+    assert index.leftover() == 0
+    assert 0 < len(index.ids()) < 30
 
 
 def test_it_reopens_with_what_was_there_and_fresh_removes_it(open_index: Open) -> None:
@@ -235,7 +244,7 @@ def test_it_reopens_with_what_was_there_and_fresh_removes_it(open_index: Open) -
 
 def test_a_closed_index_says_so(index: ChromaIndex) -> None:
     index.close()
-    for use in (lambda: ask(index, "dogs"), lambda: put(index, entry("dogs")), index.ids, index.clear):
+    for use in (lambda: ask(index, "dogs"), lambda: put(index, entry("dogs")), index.ids):
         with pytest.raises(StoreError, match="is closed; open the memory again"):
             use()
 
@@ -374,7 +383,7 @@ def test_a_scrub_after_a_dropped_shard_leaves_no_byte(
     embedded: ChromaIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, worn: bool
 ) -> None:
     if worn:
-        monkeypatch.setattr(full_text, "WORN", 0)
+        monkeypatch.setattr(files, "WORN", 0)
     keep = [entry(f"plain words {number}") for number in range(count)]
     gone = [
         entry(f"plain words MARKERTEXT ⸘⸘⸘ {number}", quote="MARKERTEXT", speaker="MARKERTEXT")
@@ -398,7 +407,7 @@ def test_a_scrub_after_a_dropped_shard_leaves_no_byte(
 def test_chromas_full_text_index_does_not_wear_out(
     embedded: ChromaIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(full_text, "WORN", 50)
+    monkeypatch.setattr(files, "WORN", 50)
     lengths = []
     # Only an index of some size gets a level each time.
     put(embedded, *(entry(" ".join(f"word{n + m}" for m in range(50))) for n in range(0, 2000, 50)))
@@ -419,13 +428,6 @@ def test_a_scrub_also_cleans_where_nothing_is_filled_in_again(embedded: ChromaIn
     embedded.scrub()
     assert files_holding(tmp_path, b"MARKERTEXT") == []
     assert embedded.ids() == set()
-
-
-def test_clear_leaves_no_byte_without_a_scrub(embedded: ChromaIndex, tmp_path: Path) -> None:
-    put(embedded, entry("MARKERTEXT"))
-    embedded.clear()
-    assert files_holding(tmp_path, b"MARKERTEXT") == []
-    assert embedded.scrub() is None
 
 
 def test_a_scrub_removes_files_of_dropped_collections(embedded: ChromaIndex, tmp_path: Path) -> None:
@@ -451,9 +453,9 @@ def test_readers_do_not_notice_a_scrub(embedded: ChromaIndex) -> None:
 def test_a_second_opening_is_refused_and_works_after_close(embedded: ChromaIndex, tmp_path: Path) -> None:
     config = Settings(home=tmp_path, shards=4, lock_timeout=0)
     with pytest.raises(StoreBusy, match="already open in this process"):
-        ChromaIndex.open(config, HOME, DIM)
+        opened(config)
     embedded.close()
-    ChromaIndex.open(config, HOME, DIM).close()
+    opened(config).close()
 
 
 def open_files(folder: Path) -> list[str]:
@@ -476,7 +478,7 @@ def test_chroma_keeps_more_pages_in_memory_than_sqlite_would(embedded: ChromaInd
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="lists open files through /proc")
 def test_close_frees_the_files(tmp_path: Path) -> None:
     for _ in range(3):
-        index = ChromaIndex.open(Settings(home=tmp_path, shards=2, lock_timeout=0), HOME, DIM)
+        index = opened(Settings(home=tmp_path, shards=2, lock_timeout=0))
         put(index, entry("dogs"))
         ask(index, "dogs")
         assert open_files(tmp_path)
@@ -495,8 +497,8 @@ def test_a_damaged_index_says_how_to_rebuild_frees_its_lock_and_opens_fresh(tmp_
     (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(b"this is no database" * 1000)
     for _ in range(2):
         with pytest.raises(StoreError, match=r"Chroma failed while opening .*doctor --rebuild"):
-            ChromaIndex.open(config, HOME, DIM)
-    index = ChromaIndex.open(config, HOME, DIM, fresh=True)
+            opened(config)
+    index = opened(config, fresh=True)
     put(index, entry("dogs"))
     assert len(index.ids()) == 1
     index.close()
@@ -505,7 +507,7 @@ def test_a_damaged_index_says_how_to_rebuild_frees_its_lock_and_opens_fresh(tmp_
 def test_a_home_that_is_a_file_is_explained(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
     with pytest.raises(StoreError, match="cannot write the memory home"):
-        ChromaIndex.open(Settings(home=tmp_path / "home"), HOME, DIM)
+        opened(Settings(home=tmp_path / "home"))
 
 
 def test_importing_the_index_does_not_import_chroma() -> None:
@@ -520,7 +522,7 @@ def test_an_unreachable_server_says_where_and_how_to_start_it(tmp_path: Path) ->
     port = free_port()
     config = Settings(home=tmp_path, chroma_url=f"http://127.0.0.1:{port}")
     with pytest.raises(StoreError) as failure:
-        ChromaIndex.open(config, HOME, DIM)
+        opened(config)
     assert f"http://127.0.0.1:{port} does not answer" in str(failure.value)
     assert f"start it with: chroma run --path DIR --port {port}" in str(failure.value)
 
@@ -528,12 +530,12 @@ def test_an_unreachable_server_says_where_and_how_to_start_it(tmp_path: Path) ->
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://127.0.0.1:port"])
 def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(StoreError, match=r"is no address of a Chroma server.*give http://HOST:PORT"):
-        ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), HOME, DIM)
+        opened(Settings(home=tmp_path, chroma_url=url))
 
 
 def test_a_server_that_is_gone_later_is_named(tmp_path: Path) -> None:
     with chroma_server(tmp_path) as (url, process):
-        index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), HOME, DIM)
+        index = opened(Settings(home=tmp_path, chroma_url=url))
         put(index, entry("dogs"))
         process.kill()
         process.wait()
@@ -547,7 +549,7 @@ def test_a_server_that_is_gone_later_is_named(tmp_path: Path) -> None:
 def test_a_server_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcycle.stores.chroma.client.CALL_PATIENCE", 0.1)
     with chroma_server(tmp_path) as (url, process):
-        index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=url), HOME, DIM)
+        index = opened(Settings(home=tmp_path, chroma_url=url))
         process.send_signal(signal.SIGSTOP)
         os.waitpid(process.pid, os.WUNTRACED)  # stopped now, not soon
         with pytest.raises(StoreError, match=f"{url} does not answer .ReadTimeout. while reading"):
@@ -557,14 +559,13 @@ def test_a_server_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytes
 
 def test_two_stores_on_a_server_do_not_see_each_other(server: str, tmp_path: Path) -> None:
     config = Settings(home=tmp_path, chroma_url=server, shards=2)
-    one, other = (ChromaIndex.open(config, store, DIM) for store in ("one", "other"))
+    one, other = (opened(config, store, fresh=True) for store in ("one", "other"))
     item = entry("dogs")
     put(one, item)
     assert (ask(other, "dogs"), other.ids()) == ([], set())
     other.drop_shards([other.shard_of(ANA)])
-    other.clear()
+    opened(config, "other", fresh=True).close()
     assert ask(one, "dogs") == [item.id]
-    one.clear()
     for index in (one, other):
         index.close()
 
@@ -573,8 +574,7 @@ def test_two_writers_share_a_server_and_one_may_drop_what_the_other_holds(
     server: str, tmp_path: Path
 ) -> None:
     config = Settings(home=tmp_path, chroma_url=server, shards=2)
-    one, other = (ChromaIndex.open(config, HOME, DIM) for _ in range(2))
-    one.clear()
+    one, other = (opened(config, fresh=True) for _ in range(2))
     item = entry("dogs")
     put(one, item)
     assert ask(other, "dogs") == [item.id]
@@ -586,17 +586,20 @@ def test_two_writers_share_a_server_and_one_may_drop_what_the_other_holds(
         index.close()
 
 
-def test_a_servers_clear_leaves_collections_of_others(server: str, tmp_path: Path) -> None:
-    index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), HOME, DIM)
+def test_what_is_opened_afresh_leaves_collections_of_others(server: str, tmp_path: Path) -> None:
+    config = Settings(home=tmp_path, chroma_url=server)
+    index = opened(config)
     index._client.api.get_or_create_collection("others", embedding_function=None)
     put(index, entry("dogs"))
-    index.clear()
-    assert [collection.name for collection in index._client.api.list_collections()] == ["others"]
+    index.close()
+    index = opened(config, fresh=True)
+    assert index.ids() == set()
+    assert "others" in [collection.name for collection in index._client.api.list_collections()]
     index.close()
 
 
 def test_a_servers_scrub_says_what_its_operator_must_run(server: str, tmp_path: Path) -> None:
-    index = ChromaIndex.open(Settings(home=tmp_path, chroma_url=server), HOME, DIM)
+    index = opened(Settings(home=tmp_path, chroma_url=server))
     assert f"{server}: stop the server, and run `memcycle scrub DIR`" in str(index.scrub())
     assert not (tmp_path / "locks").exists()
     index.close()

@@ -13,7 +13,8 @@ import pytest
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma.erase import HEADER, LENGTHS, VECTORS, Slack
+from memcycle.stores.chroma.client import open_client
+from memcycle.stores.chroma.files import HEADER, LENGTHS, VECTORS, Slack
 from memcycle.stores.chroma.index import ChromaIndex
 from tests.banks import ANN, open_bank, said
 
@@ -53,7 +54,7 @@ def test_only_what_no_vector_uses_is_blanked(tmp_path: Path, used: int) -> None:
 
 
 def test_more_than_is_read_at_once_is_blanked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memcycle.stores.chroma.erase.CHUNK", 7)
+    monkeypatch.setattr("memcycle.stores.chroma.files.CHUNK", 7)
     folder = craft(tmp_path, 3)
     Slack(tmp_path).blank()
     assert (folder / VECTORS).read_bytes() == (b"\1" * 3 * SIZE).ljust(ROOM * SIZE, b"\0")
@@ -131,7 +132,7 @@ def test_a_file_is_looked_at_again_only_after_it_changed(tmp_path: Path) -> None
 
 
 def index_of(home: Path) -> ChromaIndex:
-    return ChromaIndex.open(Settings(home=home, shards=2, lock_timeout=0), "0123", DIM)
+    return ChromaIndex(open_client(Settings(home=home, shards=2, lock_timeout=0), "0123"), 2, DIM)
 
 
 def asked(index: ChromaIndex) -> list[list[tuple[str, float]]]:
@@ -193,8 +194,9 @@ import numpy as np
 from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
+from memcycle.stores.chroma.client import open_client
 from memcycle.stores.chroma.index import ChromaIndex
-from memcycle.stores.chroma.erase import Slack
+from memcycle.stores.chroma.files import Slack
 
 home, raw = Path(sys.argv[1]), sys.argv[2] == "raw"
 if raw:
@@ -210,7 +212,7 @@ def put(index, n):
     index.upsert([(item, np.eye(1, 32, i % 32, dtype="f4")[0]) for i, item in enumerate(items)], 500)
 
 def open_():
-    return ChromaIndex.open(Settings(home=home, shards=2, lock_timeout=0), "0123", 32)
+    return ChromaIndex(open_client(Settings(home=home, shards=2, lock_timeout=0), "0123"), 2, 32)
 
 index = open_()
 put(index, 3); freed("made")

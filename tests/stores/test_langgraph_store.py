@@ -12,9 +12,9 @@ from langgraph.store.base import InvalidNamespaceError, PutOp, SearchOp
 from memcycle.core.errors import BadInput, EmbedderMismatch, EmbeddingFailed, StoreError
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import LEDGER_FILE, Bank
-from memcycle.stores.items.store import MemcycleStore, served_store
+from memcycle.stores.langgraph_store import MemcycleStore, served_store
 from memcycle.stores.ledger import entries as entry_writes
-from memcycle.stores.ledger import item_vectors, items, schema
+from memcycle.stores.ledger import items, schema
 from memcycle.stores.registry import shared_bank
 from tests.banks import ANN, clock, fact, open_bank, texts
 from tests.fakes import FakeEmbeddings, bag_of_words
@@ -268,7 +268,7 @@ def test_the_doctors_reembed_takes_the_items_along(tmp_path):
         bank.reembed()
         assert keys(MemcycleStore(bank).search(PEOPLE, query="red")) == ["a"]
         with bank.ledger.read() as conn:
-            assert item_vectors.sample(conn, (), None, 9) == {"langchain:new": 1, "langchain:own": 1}
+            assert items.count_vectors(conn) == {"langchain:new": 1, "langchain:own": 1}
 
 
 # Opening and closing
@@ -331,7 +331,7 @@ async def test_the_served_store_is_closed_with_the_server(tmp_path, monkeypatch)
 
 
 def test_a_home_of_the_version_before_gets_the_tables(tmp_path, monkeypatch):
-    before = schema.MIGRATIONS.index(items.SCHEMA + item_vectors.SCHEMA)
+    before = schema.MIGRATIONS.index(items.SCHEMA)
     with monkeypatch.context() as older:
         older.setattr(schema, "VERSION", before)
         with closing(sqlite3.connect(tmp_path / LEDGER_FILE, isolation_level=None)) as conn:

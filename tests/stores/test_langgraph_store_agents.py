@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, ToolCall
 from langgraph.func import entrypoint
 
 from memcycle.core.settings import Settings
-from memcycle.stores.items.store import MemcycleStore
+from memcycle.stores.langgraph_store import MemcycleStore
 from tests.dev_server import served
 
 ANN = {"configurable": {"langgraph_user_id": "ann"}}
@@ -117,7 +117,7 @@ def test_langgraphs_server_takes_the_store_from_its_configuration(tmp_path):
     config = {
         "dependencies": ["."],
         "graphs": {"notes": "./graph.py:graph"},
-        "store": {"path": "memcycle.stores.items.store.served_store"},
+        "store": {"path": "memcycle.stores.langgraph_store.served_store"},
     }
     (tmp_path / "langgraph.json").write_text(json.dumps(config))
     log = tmp_path / "server.log"

@@ -26,7 +26,6 @@ Where they differ, `MemcycleStore` does what its column says (each held by a tes
 | TTL runs anew when read | - | only with `refresh_on_read` True | unless it is False, as documented |
 | fields that are embedded | `fields` | `text_fields` | `fields` |
 | without an index configuration | no vectors | no vectors | the bank's embedder; `index=False` for none |
-| a query over more than 5,000 vectors | exact | exact | by Chroma: approximate, scores exact |
 """
 
 import sqlite3
@@ -50,7 +49,7 @@ from langgraph.store.sqlite import SqliteStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from memcycle.core.settings import Settings
-from memcycle.stores.items.store import MemcycleStore
+from memcycle.stores.langgraph_store import MemcycleStore
 from tests.banks import clock
 from tests.fakes import FakeEmbeddings
 

@@ -5,7 +5,6 @@ import threading
 import pytest
 
 from memcycle.core.errors import StoreError
-from memcycle.stores.items.store import Sweeper
 from tests.hand_clock import HandClock
 from tests.items import PEOPLE, keys, open_store
 
@@ -102,8 +101,8 @@ def test_a_configured_sweeper_starts_with_the_store_and_ends_with_it(mortal, mon
     assert not named[0].is_alive()
 
 
-def test_a_sweeper_sweeps_and_outlives_a_failure(caplog):
-    swept, calls = threading.Event(), []
+def test_a_sweeper_sweeps_and_outlives_a_failure(mortal, caplog, monkeypatch):
+    swept, calls, store = threading.Event(), [], mortal()
 
     def sweep():
         calls.append(1)
@@ -112,8 +111,8 @@ def test_a_sweeper_sweeps_and_outlives_a_failure(caplog):
         swept.set()
         return 1
 
-    sweeper = Sweeper(sweep)
-    sweeper.start(1e-5)
+    monkeypatch.setattr(store, "sweep_ttl", sweep)
+    store.start_ttl_sweeper(1e-5)
     assert swept.wait(60)
-    assert sweeper.stop(60)
+    assert store.stop_ttl_sweeper(60)
     assert "expired items could not be removed: busy" in caplog.text

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memcycle.core.language.tokens import stems, tokenize
-from memcycle.stores.chroma import erase as full_text
+from memcycle.stores.chroma import files
 from memcycle.stores.search import lexical
 from memcycle.stores.search.lexical import LexicalRow
 
@@ -98,9 +98,9 @@ def test_an_index_outlives_any_number_of_forgets(conn):
     for number in range(2000, 3100):
         lexical.put(conn, [row(number, "forget this")])
         conn.commit()
-        full_text.merge(conn, "lexical")
+        files.merge_full_text(conn, "lexical")
         lexical.remove(conn, [number])
-        full_text.merge(conn, "lexical")
+        files.merge_full_text(conn, "lexical")
         conn.commit()
     assert set(found(conn, "word500")) == {500}
     assert found(conn, "forget") == {}
@@ -108,10 +108,10 @@ def test_an_index_outlives_any_number_of_forgets(conn):
 
 @pytest.mark.parametrize("worn", [False, True])
 def test_no_removed_word_remains_in_a_merged_index(conn, monkeypatch, worn):
-    monkeypatch.setattr(full_text, "WORN", 0 if worn else full_text.WORN)
+    monkeypatch.setattr(files, "WORN", 0 if worn else files.WORN)
     lexical.put(conn, [row(1, "quibblewick was here"), row(2, "others too")])
     lexical.remove(conn, [1])
-    full_text.merge(conn, "lexical")
+    files.merge_full_text(conn, "lexical")
     conn.commit()
     kept = b"".join(block for (block,) in conn.execute("SELECT block FROM lexical_data"))
     assert b"other" in kept
@@ -285,7 +285,7 @@ def test_scrub_and_vacuum_leave_no_removed_word_in_the_file(tmp_path):
     conn.commit()
     assert b"zyxsecret" in path.read_bytes()
     lexical.remove(conn, [1])
-    full_text.merge(conn, "lexical")
+    files.merge_full_text(conn, "lexical")
     conn.commit()
     conn.execute("VACUUM")
     conn.close()

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from memcycle.stores.bank import LEDGER_FILE
-from memcycle.stores.items.store import MemcycleStore
+from memcycle.stores.langgraph_store import MemcycleStore
 from memcycle.stores.ledger import schema
 from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, BOB, said
@@ -123,3 +123,18 @@ def test_vectors_of_words_that_were_kept_once_are_dropped(tmp_path):
         assert content(bank) == expected(6)
     assert query(home, "SELECT name FROM sqlite_schema WHERE name GLOB 'entry_words*'") == []
     assert query(home, "SELECT * FROM meta WHERE key GLOB 'words*'") == []
+
+
+def test_vectors_of_items_that_chroma_held_once_are_dropped_by_the_first_write(tmp_path):
+    home = tmp_path / "home"
+    unpack(6, home)
+    with closing(sqlite3.connect(home / LEDGER_FILE)) as conn:
+        conn.execute("INSERT INTO item_index VALUES ('langchain:fake-bag', 'some', 2)")
+        conn.commit()
+    with opened(home) as bank:
+        with bank.views.mirror.index().client() as (client, names):
+            client.create_collection(f"{names}items-00ff", embedding_function=None)
+        assert bank.views.mirror.index().leftover() == 1
+        bank.mark_turns(ANN, [], "processed")
+        assert bank.views.mirror.index().leftover() == 0
+    assert query(home, "SELECT * FROM meta WHERE key = 'item_collections'") == []

@@ -1,23 +1,28 @@
-"""Makes the vectors of a store's items anew, with another embedder."""
+"""The vectors of a store's items: which texts of a value are embedded, by what, and what is like a query."""
 
 import asyncio
 import inspect
-import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import json
+import sqlite3
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.store.base import PutOp, ensure_embeddings, get_text_at_path, tokenize_path
 
-from memcycle.core.errors import BadInput
+from memcycle.core.errors import BadInput, EmbedderMismatch
 from memcycle.core.world import World
-from memcycle.stores.ledger import item_vectors, items
+from memcycle.stores.embedder import Embedder
+from memcycle.stores.embedding_models import EmbeddingModel, langchain_model
+from memcycle.stores.ledger import items
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
+from memcycle.stores.ledger.items import Namespace
 
 if TYPE_CHECKING:
     from langgraph.store.base import IndexConfig
 
-    from memcycle.stores.embedding_models import EmbeddingModel
     from memcycle.stores.indexes import Views
 
 WHOLE = "$"
@@ -43,13 +48,40 @@ def texts_at(value: Any, paths: Iterable[str]) -> Texts:
     ]
 
 
+def nearest(
+    conn: sqlite3.Connection, prefix: Namespace, now: datetime | None, embedder: str, query: Vector
+) -> list[tuple[int, float]]:
+    """Items at or below a namespace by the cosine of their nearest vector with a query, -1 to 1; best first.
+
+    Every vector is read from the ledger and compared: some 2 ms for 500 items, 200 ms for 50,000 (256
+    dimensions). Equal ones stand as they were created; those without a vector are left out.
+
+    Args:
+        query: Of shape (dim,).
+
+    Raises:
+        EmbedderMismatch: there are vectors of another embedder.
+    """
+    found = items.vectors_below(conn, prefix, now)
+    if others := sorted(set(found) - {embedder}):
+        raise EmbedderMismatch(
+            f"items in the store have vectors of the embedder {', '.join(others)}, not of {embedder}: use"
+            " that one, or make the vectors anew with `MemcycleStore.reembed`"
+        )
+    best: dict[int, float] = {}
+    for own in found.values():
+        for item, score in zip(own.items, (own.vectors @ query).tolist(), strict=True):
+            best[item] = max(score, best.get(item, score))
+    return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
 class ItemEmbedder(NamedTuple):
     """What embeds items and queries.
 
     Attributes:
         id: Recorded with each vector; vectors of another one are not comparable.
         of: Vectors by text, zero for a blank one.
-        close: Ends the thread of an async function.
+        close: Ends the loop of an async function.
     """
 
     id: str
@@ -72,8 +104,6 @@ def item_embedder(views: "Views", index: "IndexConfig | None", world: World) -> 
                 f" makes vectors of {known} numbers; leave dims out, or name another embedder in `embed`"
             )
         return ItemEmbedder(views.vectors.id, views.vectors.of)
-    from memcycle.stores.embedder import Embedder
-
     model, close = _model(embed)
     embedder = Embedder(model._replace(dim=dims), world)
 
@@ -84,10 +114,8 @@ def item_embedder(views: "Views", index: "IndexConfig | None", world: World) -> 
     return ItemEmbedder(embedder.id, vectors_of, close)
 
 
-def _model(embed: Any) -> "tuple[EmbeddingModel, Callable[[], None]]":
+def _model(embed: Any) -> tuple[EmbeddingModel, Callable[[], None]]:
     """The model of LangGraph's `embed`, and what ends it."""
-    from memcycle.stores.embedding_models import langchain_model
-
     model = langchain_model(ensure_embeddings(embed))
     if inspect.iscoroutinefunction(embed) or inspect.iscoroutinefunction(type(embed).__call__):
         own = _OwnLoop(embed)
@@ -101,27 +129,17 @@ class _OwnLoop:
     All its calls run in one loop of its own, since a client it uses is bound to the loop of its first call.
     """
 
-    def __init__(self, embed: Callable[[Sequence[str]], Awaitable[list[list[float]]]]) -> None:
-        self._embed = embed
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="memcycle-embed", daemon=True)
-        self._thread.start()
+    def __init__(self, embed: Callable[[Sequence[str]], Coroutine[Any, Any, list[list[float]]]]) -> None:
+        self._embed, self._runner = embed, asyncio.Runner()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="memcycle-embed")
 
     def __call__(self, texts: list[str]) -> list[list[float]]:
-        return asyncio.run_coroutine_threadsafe(self._awaited(texts), self._loop).result()
+        return self._thread.submit(self._runner.run, self._embed(texts)).result()
 
     def close(self) -> None:
-        """Ends the loop. Idempotent."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-
-    def _run(self) -> None:
-        self._loop.run_forever()
-        self._loop.close()
-
-    async def _awaited(self, texts: list[str]) -> list[list[float]]:
-        return await self._embed(texts)
+        """Ends the loop."""
+        self._thread.submit(self._runner.close).result()
+        self._thread.shutdown()
 
 
 def reembed_items(ledger: Ledger, embedder: ItemEmbedder, batch: int, old: str | None = None) -> int:
@@ -136,18 +154,18 @@ def reembed_items(ledger: Ledger, embedder: ItemEmbedder, batch: int, old: str |
     done, after = 0, 0
     while True:
         with ledger.read() as conn:
-            paths = item_vectors.foreign(conn, embedder.id, old, after, batch)
+            paths = items.foreign_paths(conn, embedder.id, old, after, batch)
             seen = items.by_rows(conn, paths)
         if not paths:
             return done
         after = max(paths)
-        texts = {row: texts_at(item.parsed(), paths[row]) for row, item in seen.items()}
+        texts = {row: texts_at(json.loads(item.value), paths[row]) for row, item in seen.items()}
         vectors = embedder.of([text for of_item in texts.values() for _, text in of_item])
         with ledger.write() as conn:
-            now = items.by_rows(conn, texts)
             # An item that was written meanwhile has new vectors already.
+            now = items.by_rows(conn, seen)
             same = [row for row, item in now.items() if item.value == seen[row].value]
             for row in same:
                 made = [(path, vectors[text]) for path, text in texts[row]]
-                item_vectors.put(conn, row, made, embedder.id)
+                items.put_vectors(conn, row, made, embedder.id)
         done += len(same)

@@ -1,0 +1,432 @@
+"""`MemcycleStore`: LangGraph's long-term store (`BaseStore`) on the home of a memory.
+
+Items live in tables of their own in the home's ledger, beside the entries of the memory and apart from them.
+Any number of processes may use the store of a home at once.
+
+Erasing: `Bank.forget_user` and `memcycle forget --user` know the entries of a user; a namespace is any tuple,
+and which one is a person's only the application knows: `delete_namespace(("memories", "ann"))` removes all at
+or below it and wipes it from all files. `delete` alone leaves no text in the tables, but old copies may
+stay in the write-ahead log for a while.
+"""
+
+import asyncio
+import json
+import logging
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Literal, NamedTuple, Self
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+    validate_op_namespace,
+)
+from pydantic_core import to_jsonable_python
+
+from memcycle.core.errors import BadInput, StoreError
+from memcycle.core.settings import Settings
+from memcycle.core.world import World
+from memcycle.stores.bank import Bank
+from memcycle.stores.chroma import erase
+from memcycle.stores.langgraph_store.filter import matches
+from memcycle.stores.langgraph_store.vectors import (
+    ItemEmbedder,
+    Texts,
+    item_embedder,
+    nearest,
+    paths_of,
+    reembed_items,
+    texts_at,
+)
+from memcycle.stores.ledger import items, meta
+from memcycle.stores.ledger.columns import Vector
+from memcycle.stores.ledger.items import Namespace, StoredItem
+from memcycle.stores.registry import shared_bank
+
+_log = logging.getLogger(__name__)
+
+SWEEP_MINUTES = 5.0
+
+
+@dataclass(frozen=True)
+class _Home:
+    """What the first operation opens. `embedder` is None where no vectors are made."""
+
+    bank: Bank
+    is_own: bool
+    embedder: ItemEmbedder | None
+
+    def close(self) -> None:
+        if self.embedder is not None:
+            self.embedder.close()
+        if self.is_own:
+            self.bank.close()
+
+
+class _Write(NamedTuple):
+    """A put or, where `value` is None, a delete."""
+
+    op: PutOp
+    value: str | None
+    texts: Texts
+
+
+class _Found(NamedTuple):
+    """An item, and the cosine of its nearest vector with the query, -1 to 1; None without a query."""
+
+    item: StoredItem
+    score: float | None
+
+
+class MemcycleStore(BaseStore):
+    """A LangGraph store on a memory's home. Thread-safe; its async methods do not block the loop.
+
+    The home is opened by the first operation, and shared with all else in the process that uses it. Use the
+    store as a context manager, sync or async, or close it.
+
+    Args:
+        memory: A bank (which stays the caller's to close), settings, or the home directory; by default
+            `MEMCYCLE_HOME`, else `.memcycle`.
+        index: LangGraph's index configuration. `embed` and `dims` are by default those of the bank's
+            embedder, `fields` the value as a whole. False makes and searches no vectors.
+        ttl: LangGraph's configuration of lifetimes, in minutes. Expired items are gone at once unless
+            `omit_expired` is False; any write removes them from the tables, `sweep_ttl` does it now, and with
+            `sweep_interval_minutes` a thread does it.
+
+    Example:
+        >>> with MemcycleStore("my-home") as store:
+        ...     store.put(("memories", "ann"), "1", {"content": "Ann plays the cello"})
+        ...     store.search(("memories",), query="Who plays an instrument?")[0].key
+        '1'
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        memory: Bank | Settings | Path | str | None = None,
+        *,
+        index: IndexConfig | Literal[False] | None = None,
+        ttl: TTLConfig | None = None,
+        world: World | None = None,
+    ) -> None:
+        super().__init__()
+        self.index_config, self.ttl_config = index, ttl
+        self._memory, self._world = memory, world
+        self._opening = threading.Lock()
+        self._home: _Home | None = None
+        self._no_more_sweeps = threading.Event()
+        self._sweeper: threading.Thread | None = None
+
+    # Operations
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """The results of operations, in their order. Reads see what was there before the batch's writes.
+
+        Raises:
+            InvalidNamespaceError: a label that is empty, no text, or has a period or NUL.
+            BadInput: a value that is no JSON. Nothing was written, as after any error.
+        """
+        ops = list(ops)
+        for op in ops:
+            validate_op_namespace(op)
+        home = self._opened()
+        last = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        writes = [self._prepared(home, op) for op in last.values()]
+        vectors: dict[str, Vector] = {}
+        if home.embedder is not None:
+            texts = [text for one in writes for _, text in one.texts]
+            asked = [_question(home, op) for op in ops if isinstance(op, SearchOp)]
+            vectors = home.embedder.of([*texts, *filter(None, asked)])
+        now = home.bank.world.now()
+        results, read = self._read(home, ops, vectors, now)
+        if writes or read:
+            with home.bank.ledger.write() as conn:
+                items.refresh(conn, read, now)
+                items.delete_expired(conn, now)
+                for one in writes:
+                    _write(conn, one, vectors, home.embedder.id if home.embedder else "", now)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """`batch` off the event loop."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _prepared(self, home: _Home, op: PutOp) -> _Write:
+        if op.value is None:
+            return _Write(op, None, [])
+        value = _to_json(op)
+        parsed = json.loads(value)
+        redacted = home.bank.redactor.data(parsed)
+        if redacted != parsed:
+            value = json.dumps(redacted)
+        fields = (self.index_config or {}).get("fields")
+        paths = paths_of(op, fields) if home.embedder is not None else []
+        return _Write(op, value, texts_at(redacted, paths))
+
+    def _read(
+        self, home: _Home, ops: Sequence[Op], vectors: dict[str, Vector], now: datetime
+    ) -> tuple[list[Result], list[StoredItem]]:
+        """The results, and the items among them whose time runs anew."""
+        results: list[Result] = []
+        read: list[StoredItem] = []
+        alive = now if (self.ttl_config or {}).get("omit_expired", True) else None
+        with home.bank.ledger.read() as conn:
+            for op in ops:
+                found: list[_Found] = []
+                if isinstance(op, GetOp):
+                    item = items.get(conn, op.namespace, op.key, alive)
+                    found = [_Found(item, None)] if item else []
+                    results.append(_item(item) if item else None)
+                elif isinstance(op, SearchOp):
+                    question = _question(home, op) if home.embedder is not None else None
+                    if home.embedder is not None and question is not None:
+                        found = _alike(conn, op, alive, home.embedder.id, vectors[question])
+                    else:
+                        found = _listed(conn, op, alive)
+                    results.append([_search_item(one) for one in found])
+                elif isinstance(op, ListNamespacesOp):
+                    results.append(_namespaces(conn, op, alive))
+                else:
+                    results.append(None)
+                if isinstance(op, GetOp | SearchOp) and op.refresh_ttl:
+                    read += [one.item for one in found if one.item.ttl is not None]
+        return results, read
+
+    def delete_namespace(self, prefix: Namespace) -> int:
+        """Deletes all items at or below a namespace for good, and wipes them from all files.
+
+        Returns:
+            How many items. Safe to repeat.
+
+        Raises:
+            InvalidNamespaceError: the namespace is empty.
+            StoreError: all is deleted, but the files cannot be wiped now; repeat.
+        """
+        validate_op_namespace(GetOp(prefix, ""))
+        if not prefix:
+            raise InvalidNamespaceError("name the namespace to delete; an empty one would be the whole store")
+        bank = self._opened().bank
+        with bank.ledger.write() as conn:
+            deleted = items.delete_below(conn, prefix)
+            meta.owe_scrub(conn, [])
+        erase.wipe(bank.views.mirror)
+        return deleted
+
+    async def adelete_namespace(self, prefix: Namespace) -> int:
+        """`delete_namespace` off the event loop."""
+        return await asyncio.to_thread(self.delete_namespace, prefix)
+
+    def reembed(self) -> int:
+        """Makes the vectors that come from another embedder anew; returns of how many items."""
+        home = self._opened()
+        if home.embedder is None:
+            return 0
+        return reembed_items(home.bank.ledger, home.embedder, home.bank.settings.bulk_batch)
+
+    # Lifetimes
+
+    def sweep_ttl(self) -> int:
+        """Removes the items whose time is over; returns how many."""
+        bank = self._opened().bank
+        with bank.ledger.write() as conn:
+            return items.delete_expired(conn, bank.world.now())
+
+    async def asweep_ttl(self) -> int:
+        """`sweep_ttl` off the event loop."""
+        return await asyncio.to_thread(self.sweep_ttl)
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
+        """Sweeps in a thread from now on, every so many minutes; by default as configured, else 5."""
+        configured = (self.ttl_config or {}).get("sweep_interval_minutes")
+        minutes = sweep_interval_minutes or configured or SWEEP_MINUTES
+        if self._sweeper is None or not self._sweeper.is_alive():
+            self._no_more_sweeps.clear()
+            self._sweeper = threading.Thread(
+                target=self._sweep, args=(minutes * 60,), name="memcycle-sweeper", daemon=True
+            )
+            self._sweeper.start()
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Ends that thread, waiting at most so many seconds; whether it has ended."""
+        self._no_more_sweeps.set()
+        if self._sweeper is None or self._sweeper is threading.current_thread():
+            return True
+        self._sweeper.join(timeout)
+        return not self._sweeper.is_alive()
+
+    def _sweep(self, seconds: float) -> None:
+        while not self._no_more_sweeps.wait(seconds):
+            try:
+                self.sweep_ttl()
+            except StoreError as error:
+                _log.warning("expired items could not be removed: %s", error)
+
+    # Opening and closing
+
+    def close(self) -> None:
+        """Ends the sweeper and frees the home. Idempotent; the next operation opens it again."""
+        self.stop_ttl_sweeper()
+        with self._opening:
+            home, self._home = self._home, None
+        if home is not None:
+            home.close()
+
+    async def aclose(self) -> None:
+        """`close` off the event loop."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _opened(self) -> _Home:
+        with self._opening:
+            if self._home is None:
+                self._home = self._open()
+                if (self.ttl_config or {}).get("sweep_interval_minutes"):
+                    self.start_ttl_sweeper()
+            return self._home
+
+    def _open(self) -> _Home:
+        memory, index = self._memory, self.index_config
+        is_own = not isinstance(memory, Bank)
+        bank = memory if isinstance(memory, Bank) else shared_bank(_settings(memory), world=self._world)
+        try:
+            embedder = None if index is False else item_embedder(bank.views, index, bank.world)
+        except BaseException:
+            if is_own:
+                bank.close()
+            raise
+        return _Home(bank, is_own, embedder)
+
+
+@asynccontextmanager
+async def served_store() -> AsyncIterator[MemcycleStore]:
+    """The store of `langgraph.json`: settings from `MEMCYCLE_*`, open as long as the server runs."""
+    async with MemcycleStore() as store:
+        yield store
+
+
+def _settings(memory: Settings | Path | str | None) -> Settings:
+    if isinstance(memory, Settings):
+        return memory
+    settings = Settings.from_env()
+    return settings if memory is None else settings.model_copy(update={"home": Path(memory)})
+
+
+def _to_json(op: PutOp) -> str:
+    try:
+        # What JSON does not know (times, UUIDs, data classes, pydantic models) is written as pydantic does.
+        return json.dumps(dict(op.value or {}), default=to_jsonable_python)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(
+            f"the value for the key {op.key!r} in {op.namespace} cannot be written as JSON"
+            f" ({type(error).__name__})"
+        ) from error
+
+
+def _write(
+    conn: sqlite3.Connection, write: _Write, vectors: dict[str, Vector], embedder: str, now: datetime
+) -> None:
+    op = write.op
+    if write.value is None:
+        items.delete(conn, op.namespace, op.key)
+        return
+    row = items.put(conn, op.namespace, op.key, write.value, now=now, ttl=op.ttl)
+    items.put_vectors(conn, row, [(path, vectors[text]) for path, text in write.texts], embedder)
+
+
+def _question(home: _Home, op: SearchOp) -> str | None:
+    """What is asked, unless it is blank: that is like nothing, so all is listed."""
+    return home.bank.redactor.text(op.query) if op.query and op.query.strip() else None
+
+
+def _listed(conn: sqlite3.Connection, op: SearchOp, alive: datetime | None) -> list[_Found]:
+    """What is at or below a namespace and passes the filter; the last written first."""
+    passed = (
+        _Found(item, None)
+        for item in items.latest(conn, op.namespace_prefix, alive)
+        if not op.filter or matches(json.loads(item.value), op.filter)
+    )
+    return list(islice(passed, op.offset, op.offset + op.limit))
+
+
+def _alike(
+    conn: sqlite3.Connection, op: SearchOp, alive: datetime | None, embedder: str, query: Vector
+) -> list[_Found]:
+    """What of it is most like the query, of what has a vector."""
+    ranked = nearest(conn, op.namespace_prefix, alive, embedder, query)
+    if op.filter:
+        passed = {
+            item.row
+            for item in items.latest(conn, op.namespace_prefix, alive)
+            if matches(json.loads(item.value), op.filter)
+        }
+        ranked = [one for one in ranked if one[0] in passed]
+    chosen = ranked[op.offset : op.offset + op.limit]
+    found = items.by_rows(conn, [row for row, _ in chosen])
+    return [_Found(found[row], score) for row, score in chosen]
+
+
+def _item(found: StoredItem) -> Item:
+    return Item(
+        value=json.loads(found.value),
+        key=found.key,
+        namespace=found.namespace,
+        created_at=found.created_at,
+        updated_at=found.updated_at,
+    )
+
+
+def _search_item(found: _Found) -> SearchItem:
+    item = found.item
+    value = json.loads(item.value)
+    return SearchItem(item.namespace, item.key, value, item.created_at, item.updated_at, found.score)
+
+
+def _namespaces(conn: sqlite3.Connection, op: ListNamespacesOp, alive: datetime | None) -> list[Namespace]:
+    found = [
+        namespace
+        for namespace in items.namespaces(conn, alive)
+        if all(_fits(namespace, condition) for condition in op.match_conditions or ())
+    ]
+    cut = sorted({namespace[: op.max_depth] for namespace in found})
+    return cut[op.offset : op.offset + op.limit]
+
+
+def _fits(namespace: Namespace, condition: MatchCondition) -> bool:
+    """Whether a namespace begins or ends as the condition's path says, where `*` is any one label."""
+    if condition.match_type not in ("prefix", "suffix"):
+        raise ValueError(f"unknown match type {condition.match_type!r}; there are prefix and suffix")
+    if len(namespace) < len(condition.path):
+        return False
+    start = 0 if condition.match_type == "prefix" else len(namespace) - len(condition.path)
+    return all(
+        wanted in ("*", label) for label, wanted in zip(namespace[start:], condition.path, strict=False)
+    )
