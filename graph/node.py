@@ -1,8 +1,7 @@
 """One way to write a node: a generator from state to partial state that yields its role calls.
 
 A node that calls no role is a plain function. The same body serves `invoke` and `ainvoke`: under
-`ainvoke` each stretch between two yields runs off the event loop and each call is awaited natively. What the
-node decided is told to whoever streams.
+`ainvoke` each stretch between two yields runs off the event loop and each call is awaited natively.
 """
 
 import asyncio
@@ -14,11 +13,12 @@ from typing import Any, TypeVar
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import LLMResult
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config, patch_config, set_config_context
+from langchain_core.runnables.config import ensure_config, merge_configs, set_config_context
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphInterrupt
 
 from memcycle.agents.runner import PROMPTS
+from memcycle.core.driver import adrive, drive
 from memcycle.core.errors import RoleFailed
 from memcycle.core.probe import RoleUsage, Usage
 
@@ -104,21 +104,13 @@ class _Meter(BaseCallbackHandler):
 
 
 def _config(call: Call, config: RunnableConfig, usage: Usage) -> RunnableConfig:
-    child = patch_config(config, run_name=call.role)
-    handlers = child.get("callbacks")
-    meter = _Meter(call.role, usage)
-    if handlers is None:
-        child["callbacks"] = [meter]
-    elif isinstance(handlers, list):
-        child["callbacks"] = [*handlers, meter]
-    else:
-        handlers = handlers.copy()
-        handlers.add_handler(meter, inherit=True)
-        child["callbacks"] = handlers
+    """The configuration a role is run with: its name and tag for tracers, a meter, this run's prompts."""
+    own = RunnableConfig(
+        run_name=call.role, tags=[f"memcycle:{call.role}"], callbacks=[_Meter(call.role, usage)]
+    )
     if call.prompts:
-        child["configurable"] = {**child.get("configurable", {}), PROMPTS: dict(call.prompts)}
-    child["tags"] = [*(child.get("tags") or []), f"memcycle:{call.role}"]
-    return child
+        own["configurable"] = {PROMPTS: dict(call.prompts)}
+    return merge_configs(config, own)
 
 
 def _finish(update: dict[str, Any] | None, usage: Usage) -> dict[str, Any]:
@@ -176,7 +168,7 @@ class _Node(Runnable[Any, dict[str, Any]]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
         """The partial state of a state."""
         try:
-            update = self._drive(input, ensure_config(config))
+            update = self._run(input, ensure_config(config))
         except GraphInterrupt as stopped:
             self._stream(input, {INTERRUPT: stopped.args[0]})
             raise
@@ -186,7 +178,7 @@ class _Node(Runnable[Any, dict[str, Any]]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
         """As `invoke`, with role calls awaited natively."""
         try:
-            update = await self._adrive(input, ensure_config(config))
+            update = await self._arun(input, ensure_config(config))
         except GraphInterrupt as stopped:
             self._stream(input, {INTERRUPT: stopped.args[0]})
             raise
@@ -198,33 +190,20 @@ class _Node(Runnable[Any, dict[str, Any]]):
         if event is not None:
             get_stream_writer()(event)
 
-    def _drive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+    def _run(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
-        if self._is_plain:
-            return _finish(self._start(state, config), usage)
-        step: Step = self._start(state, config)
-        done, asked = _advance(step, None, None)
-        while not done:
-            try:
-                reply, error = _invoke(asked, config, usage), None
-            except Exception as raised:  # noqa: BLE001 - handed to the body, which knows what to do
-                reply, error = None, raised
-            done, asked = _advance(step, reply, error)
-        return _finish(asked, usage)
+        update = self._start(state, config)
+        if not self._is_plain:
+            update = drive(update, lambda asked: _invoke(asked, config, usage))
+        return _finish(update, usage)
 
-    async def _adrive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+    async def _arun(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
         if self._is_plain:
             return _finish(await asyncio.to_thread(self._start, state, config), usage)
-        step = self._start(state, config)  # runs nothing of it yet
-        done, asked = await asyncio.to_thread(_advance, step, None, None)
-        while not done:
-            try:
-                reply, error = await _ainvoke(asked, config, usage), None
-            except Exception as raised:  # noqa: BLE001 - handed to the body, which knows what to do
-                reply, error = None, raised
-            done, asked = await asyncio.to_thread(_advance, step, reply, error)
-        return _finish(asked, usage)
+        step: Step = self._start(state, config)  # runs nothing of it yet
+        update = await adrive(step, lambda asked: _ainvoke(asked, config, usage), in_thread=True)
+        return _finish(update, usage)
 
     def _start(self, state: Any, config: RunnableConfig) -> Any:
         if not self._takes_two:
@@ -242,17 +221,6 @@ def nested(
     No state key is shared by accident, and the graph is drawn and streamed as nested.
     """
     return inline(read) | graph | inline(write)
-
-
-def _advance(step: Step, reply: Any, error: Exception | None) -> tuple[bool, Any]:
-    """Runs the body to its next yield: (False, calls) or (True, partial state).
-
-    StopIteration cannot cross a thread's future, so the end is a value.
-    """
-    try:
-        return False, (step.throw(error) if error is not None else step.send(reply))
-    except StopIteration as end:
-        return True, end.value
 
 
 def _invoke(asked: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
