@@ -3,24 +3,10 @@
 What is found is grouped by what it says: a turn together with the facts that were read from it alone. A group
 is weighed by the scores of its turn and of its best fact, and is shown once: a fact beside the turn it only
 repeats would cost tokens and cover nothing new. The best groups are shown as they were said, until they fill
-`turns_first` of the budget; all others in their cheapest form, mostly a fact. Of a tight budget turns make up
-60 to 70 %, and nearly all where tokens are plenty and only `k` binds.
+`turns_first` of the budget; all others in their cheapest form, mostly a fact.
 
-Measured on LoCoMo conversations 1-5 with weighted views: share of gold turns within 250 / 500 / 1,000 tokens,
-760 questions, the data set's observations as facts; F1 of the Answerer by rules at 500 tokens, every third
-question, facts by rules:
-
-| choice | 250 | 500 | 1,000 | F1 |
-|---|---|---|---|---|
-| best score first, turns and facts side by side | .744 | .806 | .867 | .285 |
-| facts first for 40 % of the budget, then turns, each turn covered once | .772 | .838 | .890 | |
-| the same, groups weighed together | .791 | .850 | .897 | .249 |
-| as it is here, `turns_first` 0 | .789 | .850 | .895 | .247 |
-| as it is here, `turns_first` 0.2 | .788 | .843 | .891 | .292 |
-| as it is here, `turns_first` 0.3 | .782 | .839 | .887 | .296 |
-
-With the linear ranker in place of the weighted views the shipped choice covers .835 / .876 / .911.
-
+Measured on LoCoMo conversations 1-5, the data set's observations as facts: of the gold turns .835 / .876 /
+.911 are within 250 / 500 / 1,000 tokens. Best score first, turns and facts side by side, has 2 to 4 points less.
 Dividing the score by the tokens, or by their root, costs 4 to 13 points at 500: the chance that an entry is
 wanted falls far more steeply than its score, so the price decides between the forms of a group, never between
 groups.
@@ -38,18 +24,25 @@ from memcycle.core.language.token_count import token_counter
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.validity import is_correction
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.states import Candidate, RecallState
+from memcycle.graph.states import RecallState
 
 FACT_WEIGHT = 0.3
 """Weight of the best fact's score in that of its group; the turn's has the rest. Flat from 0.2 to 0.5."""
 
 
 class Piece(NamedTuple):
-    """A found entry with its score. `current` False: a newer entry contradicts it."""
+    """A found entry.
+
+    Attributes:
+        score: The weight of what it says, 0 to 1; halved where it is not current.
+        current: False where a newer entry contradicts it.
+        why: How it was found, as in `Candidate`.
+    """
 
     entry: Entry
     score: float
     current: bool = True
+    why: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -221,25 +214,9 @@ OUTDATED_SCORE = 0.5
 """A superseded fact takes its turns down by this factor; it does not hide them."""
 
 
-class Shown(NamedTuple):
-    """An entry that is shown, how it was found, and whether a newer one contradicts it.
-
-    `score`: the weight of what it says, halved where it is outdated; 0 to 1.
-    """
-
-    entry: Entry
-    candidate: Candidate
-    outdated: bool
-    score: float
-
-
-def evidence(run: GraphRun, state: RecallState) -> list[Shown]:
-    """The entries that are shown, best first: current ones before outdated ones, chosen for what they cover
-    within k and tokens."""
-    found = {one.entry.id: one for one in ranked(run, state)}
-    pieces = [Piece(one.entry, one.score, not one.outdated) for one in found.values()]
-    chosen = assemble(pieces, _limits(run, state), token_counter().count)
-    return [found[piece.entry.id]._replace(score=piece.score) for piece in chosen]
+def evidence(run: GraphRun, state: RecallState) -> list[Piece]:
+    """What is shown, best first: chosen for what it covers within k and tokens."""
+    return assemble(ranked(run, state), _limits(run, state), token_counter().count)
 
 
 def _limits(run: GraphRun, state: RecallState) -> Limits:
@@ -265,34 +242,33 @@ def judge_candidates(run: GraphRun, state: RecallState) -> list[Entry]:
     return [entry for n, entry in enumerate(entries) if n == 0 or spent[n] <= limits.token_budget]
 
 
-def ranked(run: GraphRun, state: RecallState) -> list[Shown]:
+def ranked(run: GraphRun, state: RecallState) -> list[Piece]:
     """All candidates that memory still holds, best first, current ones before outdated ones."""
     by_id = {candidate["id"]: candidate for candidate in state.get("candidates") or []}
-    entries = [
-        entry for entry in run.bank.get(run.scope, list(by_id)) if entry.status in ("active", "staged")
-    ]
+    held = run.bank.get(run.scope, list(by_id))
+    entries = [entry for entry in held if entry.status in ("active", "staged")]
     old = _outdated(run, entries, state)
     found = [
-        Shown(
+        Piece(
             entry=entry,
-            candidate=by_id[entry.id],
-            outdated=entry.id in old,
             score=by_id[entry.id]["score"] * (OUTDATED_SCORE if entry.id in old else 1.0),
+            current=entry.id not in old,
+            why=by_id[entry.id]["why"],
         )
         for entry in entries
     ]
     return sorted(found, key=lambda one: (-one.score, one.entry.id))
 
 
-def chronological(run: GraphRun, shown: Sequence[Shown]) -> list[Shown]:
+def chronological(run: GraphRun, found: Sequence[Piece]) -> list[Piece]:
     """Evidence in the order in which it was said; the turns of a session, which may share a time, by place.
 
     A fact or an episode comes right after the last of its turns. What has no time comes last.
     """
-    turns = run.bank.turns(run.scope, {turn for one in shown for turn in one.entry.turns})
+    turns = run.bank.turns(run.scope, {turn for one in found for turn in one.entry.turns})
     places = {turn.id: turn.position for turn in turns}
 
-    def said(one: Shown) -> tuple[bool, float, str, int, int, str]:
+    def said(one: Piece) -> tuple[bool, float, str, int, int, str]:
         entry, time = one.entry, one.entry.observed_at
         place = max((places.get(turn, 0) for turn in entry.turns), default=0)
         return (
@@ -304,12 +280,12 @@ def chronological(run: GraphRun, shown: Sequence[Shown]) -> list[Shown]:
             entry.id,
         )
 
-    return sorted(shown, key=said)
+    return sorted(found, key=said)
 
 
-def shown_views(shown: Sequence[Shown]) -> list[MemoryView]:
+def evidence_views(found: Sequence[Piece]) -> list[MemoryView]:
     """Evidence as roles see it, under the numbers from 0 on, in its order."""
-    return [MemoryView.of(n, one.entry, current=not one.outdated) for n, one in enumerate(shown)]
+    return [MemoryView.of(n, one.entry, current=one.current) for n, one in enumerate(found)]
 
 
 def _outdated(run: GraphRun, entries: Sequence[Entry], state: RecallState) -> set[str]:
@@ -348,9 +324,9 @@ def _contradicted(run: GraphRun, gone: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def evidence_item(shown: Shown) -> dict[str, Any]:
+def evidence_item(piece: Piece) -> dict[str, Any]:
     """One piece of evidence as people and programs read it."""
-    entry, candidate = shown.entry, shown.candidate
+    entry = piece.entry
     return {
         "id": entry.id,
         "granularity": entry.granularity,
@@ -359,8 +335,8 @@ def evidence_item(shown: Shown) -> dict[str, Any]:
         "speaker": entry.speaker,
         "event_time": entry.event_time.isoformat() if entry.event_time else None,
         "time": entry.observed_at.isoformat() if entry.observed_at else None,
-        "score": round(shown.score, 6),
-        "why": candidate["why"],
+        "score": round(piece.score, 6),
+        "why": piece.why,
     }
 
 
@@ -369,7 +345,7 @@ def answer_of(
     mode: Literal["answer", "extractive", "evidence"],
     items: list[dict[str, Any]],
     *,
-    shown: Sequence[Shown] = (),
+    shown: Sequence[Piece] = (),
     text: str | None,
     answerable: bool | None,
     confidence: float | None,

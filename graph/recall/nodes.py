@@ -21,13 +21,13 @@ from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.node import Step
 from memcycle.graph.recall.evidence import (
-    Shown,
+    Piece,
     answer_of,
     chronological,
     evidence,
     evidence_item,
+    evidence_views,
     judge_candidates,
-    shown_views,
 )
 from memcycle.graph.search import (
     as_is,
@@ -185,7 +185,7 @@ def think(state: RecallState, run: GraphRun) -> Step:
     """The Meta-Thinker: does a gap block the short answer? A failure ends the loop."""
     value = AnswerabilityInput(
         question=state["question"],
-        evidence=shown_views(evidence(run, state)),
+        evidence=evidence_views(evidence(run, state)),
         window=_window(run, _theta(state, run)),
         tried=state["tried"],
         round=state["refinements"],
@@ -206,7 +206,7 @@ def reason(state: RecallState, run: GraphRun) -> Step:
         question=state["question"],
         gap=gap["gap"],
         tried=state["tried"],
-        evidence=shown_views(evidence(run, state)),
+        evidence=evidence_views(evidence(run, state)),
         avoid=gap["avoid"],
         speaker=gap["speaker"],
         needs_time=gap["needs_time"],
@@ -235,7 +235,7 @@ def answer(state: RecallState, run: GraphRun) -> Step:
     shown = chronological(run, found)
     value = AnswererInput(
         question=state["question"],
-        evidence=shown_views(shown),
+        evidence=evidence_views(shown),
         window=_window(run, theta),
         style=theta.answer_style or run.settings.answer_style,
         now=run.now(),
@@ -271,7 +271,7 @@ def verify(state: RecallState, run: GraphRun) -> Step:
         question=state["question"],
         answer=draft["answer"] or "",
         answerable=bool(draft["answerable"]),
-        evidence=shown_views(shown),
+        evidence=evidence_views(shown),
         window=_window(run, theta),
         style=theta.answer_style or run.settings.answer_style,
         candidates=theta.verification == "multi_candidate",
@@ -325,7 +325,7 @@ def _further(
     return {"plans": [plan], "tried": [*state["tried"], query], rounds: state[rounds] + 1}
 
 
-def _without_words(state: RecallState, found: Sequence[Shown]) -> dict[str, Any]:
+def _without_words(state: RecallState, found: Sequence[Piece]) -> dict[str, Any]:
     """The evidence in place of an answer."""
     items = [evidence_item(one) for one in found]
     return answer_of(state, "evidence", items, shown=found, text=None, answerable=None, confidence=None)
@@ -334,8 +334,8 @@ def _without_words(state: RecallState, found: Sequence[Shown]) -> dict[str, Any]
 def _phrased(
     state: RecallState,
     output: AnswererOutput | VerifierOutput,
-    found: Sequence[Shown],
-    shown: Sequence[Shown],
+    found: Sequence[Piece],
+    shown: Sequence[Piece],
 ) -> dict[str, Any]:
     """What a role answered, with what it cites.
 
