@@ -22,8 +22,8 @@ class NewFact(View):
     event_time: AwareDatetime | None = None
     near: list[MemoryView] = []
 
-    def text_in_prompt(self) -> str:
-        """As it is shown."""
+    def markup(self) -> str:
+        """As the prompt shows it."""
         about = {
             "n": str(self.n),
             "speaker": self.speaker,
@@ -41,7 +41,7 @@ class FactJudgeInput(RoleInput):
 
     @override
     def placeholders(self) -> dict[str, str]:
-        return {"facts": lines_text(fact.text_in_prompt() for fact in self.facts), "now": time_text(self.now)}
+        return {"facts": lines_text(fact.markup() for fact in self.facts), "now": time_text(self.now)}
 
 
 class FactVerdict(RoleOutput):

@@ -17,8 +17,8 @@ class GradeItem(View):
     gold: str
     answer: str
 
-    def text_in_prompt(self) -> str:
-        """As it is shown."""
+    def markup(self) -> str:
+        """As the prompt shows it."""
         parts = (("question", self.question), ("gold", self.gold), ("answer", self.answer))
         inner = "\n".join(mark(name, {}, escape(text)) for name, text in parts)
         return mark("item", {"n": str(self.n)}, f"\n{inner}\n")
@@ -31,7 +31,7 @@ class GraderInput(RoleInput):
 
     @override
     def placeholders(self) -> dict[str, str]:
-        return {"items": lines_text(item.text_in_prompt() for item in self.items)}
+        return {"items": lines_text(item.markup() for item in self.items)}
 
 
 class Grade(RoleOutput):

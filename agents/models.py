@@ -1,9 +1,8 @@
 """Chat models by name."""
 
-import functools
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import openai
@@ -14,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 from memcycle.agents.provider_errors import first_line
 from memcycle.core.errors import ModelUnavailable
 
-RULES = "rules"
+_RULES = "rules"
 _OPENAI = "openai:"
 _TIMEOUT = 60.0
 _RETRIES = 2
@@ -74,25 +73,25 @@ def _on_any_loop(**options: Any) -> ChatOpenAI:
     return model
 
 
-def model_opener(args: Mapping[str, Any]) -> "Callable[[str | BaseChatModel], BaseChatModel]":
-    """What gives the chat model of a name, the same one for the same name; a model is its own.
+def open_models(
+    specs: Mapping[str, str | BaseChatModel], args: Mapping[str, Any]
+) -> dict[str, BaseChatModel]:
+    """The chat model of each role that has one; roles of one name share it.
 
     Args:
-        args: For named models, see `open_model`. Its function raises `ModelUnavailable` as that does.
+        specs: By role a chat model, its name, or `rules` for none.
+        args: For named models, see `open_model`.
+
+    Raises:
+        ModelUnavailable: as `open_model`; also something that is neither.
     """
-
-    @functools.cache
-    def named(name: str) -> BaseChatModel:
-        return open_model(name, **args)
-
-    def opened(model: str | BaseChatModel) -> BaseChatModel:
-        if isinstance(model, BaseChatModel):
-            return model
-        if not isinstance(model, str):
-            raise ModelUnavailable(f"a model cannot be a {type(model).__name__}; {_ACCEPTED}")
-        return named(model)
-
-    return opened
+    wrong = next((spec for spec in specs.values() if not isinstance(spec, str | BaseChatModel)), None)
+    if wrong is not None:
+        raise ModelUnavailable(f"a model cannot be a {type(wrong).__name__}; {_ACCEPTED}")
+    names = {role: spec for role, spec in specs.items() if isinstance(spec, str) and spec != _RULES}
+    named = {name: open_model(name, **args) for name in set(names.values())}
+    given = {role: spec for role, spec in specs.items() if isinstance(spec, BaseChatModel)}
+    return given | {role: named[name] for role, name in names.items()}
 
 
 def _environment(name: str) -> str | None:

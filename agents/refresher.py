@@ -20,8 +20,8 @@ class ConflictView(View):
     other: MemoryView | None = None
     why: str = ""
 
-    def text_in_prompt(self) -> str:
-        """As it is shown."""
+    def markup(self) -> str:
+        """As the prompt shows it."""
         inner = [
             memory_text(self.memory),
             *([turn_text(self.turn, "against")] if self.turn else []),
@@ -40,7 +40,7 @@ class RefresherInput(RoleInput):
     @override
     def placeholders(self) -> dict[str, str]:
         return {
-            "conflicts": lines_text(conflict.text_in_prompt() for conflict in self.conflicts),
+            "conflicts": lines_text(conflict.markup() for conflict in self.conflicts),
             "turns": turns_text(self.turns),
             "now": time_text(self.now),
         }

@@ -94,18 +94,16 @@ class Roles:
             BadInput: an override for a role that does not exist.
         """
         # Loaded where it is needed: the clients of model servers take a second.
-        from memcycle.agents.models import RULES, model_opener
+        from memcycle.agents.models import open_models
 
         roles, overrides = cls(), overrides or {}
         unknown = sorted(set(overrides) - set(roles.names()))
         if unknown:
             raise BadInput(f"no role {', '.join(map(repr, unknown))}; roles are {', '.join(roles.names())}")
-        opened, texts = model_opener(model_args), prompts or PromptSet.shipped()
-        specs = {role: overrides.get(role, model) for role in roles.names()}
+        models = open_models({role: overrides.get(role, model) for role in roles.names()}, model_args)
+        texts = prompts or PromptSet.shipped()
         on_models: dict[str, Any] = {
-            role: ModelRole(role, OUTPUTS[role], opened(spec), texts)
-            for role, spec in specs.items()
-            if spec != RULES
+            role: ModelRole(role, OUTPUTS[role], chat, texts) for role, chat in models.items()
         }
         name = model if isinstance(model, str) else model_label(model)
         return dataclasses.replace(roles, **on_models, model_name=name)

@@ -101,7 +101,8 @@ def read_role(value: object) -> MessageType:
     role = ROLES.get(value.strip().casefold()) if isinstance(value, str) else None
     if role is None:
         raise ValueError(
-            f"field 'role': {_shown(value)} is not one of {', '.join(ROLES)}; a person's name goes in 'name'"
+            f"field 'role': {_described(value)} is not one of {', '.join(ROLES)}; "
+            "a person's name goes in 'name'"
         )
     return role
 
@@ -126,7 +127,7 @@ def _several(messages: Any) -> Iterable[Any]:
         return [messages]
     if isinstance(messages, Sequence) and not isinstance(messages, bytes | bytearray):
         return messages
-    raise BadInput(f"messages: {_shown(messages)} is neither a message nor a list of messages")
+    raise BadInput(f"messages: {_described(messages)} is neither a message nor a list of messages")
 
 
 def _is_pair(message: Sequence[Any]) -> bool:
@@ -145,7 +146,7 @@ def _fields(message: Any) -> Fields | None:
         fields = _of_langchain(message)
     else:
         raise BadInput(
-            f"{_shown(message)} is no message: give text, (role, text), a dict or a LangChain message"
+            f"{_described(message)} is no message: give text, (role, text), a dict or a LangChain message"
         )
     return None if fields.get("role") == "remove" or fields.get("memcycle") else fields
 
@@ -188,7 +189,7 @@ def _text(fields: Fields) -> str:
     elif isinstance(content, list | tuple):
         parts = [_block(index, block) for index, block in enumerate(content, start=1)]
     else:
-        raise BadInput(f"field 'content': {_shown(content)} is neither text nor a list of content blocks")
+        raise BadInput(f"field 'content': {_described(content)} is neither text nor a list of content blocks")
     parts.append(_caption(fields))
     return "\n".join(part for part in map(clean_text, parts) if part)
 
@@ -197,10 +198,10 @@ def _block(index: int, block: Any) -> str:
     if isinstance(block, str):
         return block
     if not isinstance(block, Mapping):
-        raise BadInput(f"field 'content', block {index}: {_shown(block)} is neither text nor a dict")
+        raise BadInput(f"field 'content', block {index}: {_described(block)} is neither text nor a dict")
     if block.get("type") in ("text", "input_text", "output_text", None) and "text" in block:
         if not isinstance(block["text"], str):
-            raise BadInput(f"field 'content', block {index}: 'text' is {_shown(block['text'])}, not text")
+            raise BadInput(f"field 'content', block {index}: 'text' is {_described(block['text'])}, not text")
         return block["text"]
     return _caption(block) or _caption(block.get("image_url"))
 
@@ -226,10 +227,10 @@ def _name(fields: Fields, key: str) -> str | None:
     if value is None or (isinstance(value, str) and not clean_text(value)):
         return None
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise BadInput(f"field {key!r}: {_shown(value)} is not text")
+        raise BadInput(f"field {key!r}: {_described(value)} is not text")
     return clean_text(str(value))
 
 
-def _shown(value: object) -> str:
+def _described(value: object) -> str:
     """A value as an error may show it: short text as it stands, else its type."""
     return repr(value) if isinstance(value, str) and len(value) <= 40 else f"a {type(value).__name__}"  # noqa: PLR2004

@@ -26,7 +26,7 @@ _IDENTITY = frozenset({"message_id"})
 """Keys of metadata that say which message it is: changed, the same message would be another."""
 
 _KIND = re.compile(r"[a-z0-9][a-z0-9 _-]{0,31}")
-Kept = TypeVar("Kept", Turn, Entry)
+Stored = TypeVar("Stored", Turn, Entry)
 
 
 class Redact(BaseModel):
@@ -148,9 +148,9 @@ def is_card(number: str) -> bool:
     return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0  # noqa: PLR2004 - two digits
 
 
-def _changed(kept: Kept, fields: Mapping[str, Any]) -> Kept:
-    changed = {name: value for name, value in fields.items() if value != getattr(kept, name)}
-    return kept.model_copy(update=changed) if changed else kept
+def _changed(stored: Stored, fields: Mapping[str, Any]) -> Stored:
+    changed = {name: value for name, value in fields.items() if value != getattr(stored, name)}
+    return stored.model_copy(update=changed) if changed else stored
 
 
 def _replaced(rule: _Rule, text: str) -> Iterator[str]:
