@@ -6,10 +6,10 @@ repeats would cost tokens and cover nothing new. The best groups are shown as th
 `turns_first` of the budget; all others in their cheapest form, mostly a fact.
 
 Measured on LoCoMo conversations 1-5, the data set's observations as facts: of the gold turns .835 / .876 /
-.911 are within 250 / 500 / 1,000 tokens. Best score first, turns and facts side by side, has 2 to 4 points
-less. Dividing the score by the tokens, or by their root, costs 4 to 13 points at 500: the chance that an entry
-is wanted falls far more steeply than its score, so the price decides between the forms of a group, never
-between groups.
+.911 are within 250 / 500 / 1,000 tokens; best score first, turns and facts side by side, has 2 to 4 points
+less. Dividing the score by the tokens, or by their root, costs 4 to 13 points at 500: the chance that an
+entry is wanted falls far more steeply than its score, so the price decides between the forms of a group,
+never between groups.
 """
 
 from collections import defaultdict
