@@ -48,7 +48,6 @@ def test_the_first_use_of_a_home_in_a_process_blocks_nothing(what, before, lived
 def test_the_first_use_of_the_store_blocks_nothing(tmp_path):
     done = use("store", tmp_path / "home")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "home" / "chroma").exists()
 
 
 def test_the_watch_sees_what_runs_on_the_loop(tmp_path):

@@ -65,10 +65,11 @@ async def use_store(_: str) -> Any:
 
 
 async def use_on_the_loop(_: str) -> Any:
-    store_of = import_module("memcycle.stores.langgraph_store").MemcycleStore
-    with Watch() as watch, store_of() as store:
-        store.put(("ana", "notes"), "1", {"text": "The key hangs behind the stove."})
-        out = store.search(("ana",), query="Where is the key?")
+    settings = import_module("memcycle.core.settings").Settings.from_env()
+    bank_of = import_module("memcycle.stores.bank").Bank
+    with Watch() as watch, bank_of.open(settings) as bank:
+        bank.views.vectors.of(["Where is the key?"])
+        out = bank.views.mirror.index().ids() == set()
     return out, watch
 
 
