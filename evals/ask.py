@@ -1,15 +1,16 @@
 """One question, asked and scored. Its words and its time are all that search and answer see of it.
 
-It is the Grader's role and prompt, on a model of one's choice (or the rules, which know words, no meaning).
-It sees question, gold and answer, never the evidence, so it may not be the one who answered.
+The judge is the Grader's role and prompt, on a model of one's choice (or the rules, which know words, no
+meaning). It sees question, gold and answer, never the evidence, so it may not be the one who answered.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.runnables import Runnable
 
@@ -18,21 +19,40 @@ from memcycle.agents.roles import Roles
 from memcycle.core.entry import Entry
 from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, RoleFailed, StoreError
 from memcycle.core.language.questions import abstains
+from memcycle.core.language.token_count import token_counter
 from memcycle.core.probe import Usage, add_usage
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
 from memcycle.evals.baselines import FULL_CONTEXT, Baselines
 from memcycle.evals.dataset import Question
-from memcycle.evals.metrics import ADVERSARIAL, NOT_MENTIONED, bleu1, token_f1
-from memcycle.evals.records import Found, Plan, Record, Scores, Verdict
-from memcycle.evals.scoring import MANY, assembled, counted_turns, crashed, scores, tokens_of, whole_context
+from memcycle.evals.metrics import (
+    ADVERSARIAL,
+    MANY,
+    NOT_MENTIONED,
+    bleu1,
+    counted_turns,
+    nothing_found,
+    scores,
+    token_f1,
+    tokens_of,
+    whole_context,
+)
+from memcycle.evals.records import AskedQuestion, Found, Plan, Record, Scores, Verdict
 from memcycle.graph.node import Call, Step, node
+from memcycle.graph.recall.evidence import Limits, Piece, assemble
 from memcycle.memory import Memory, roles_of
-from memcycle.results import Answer
 from memcycle.stores.search.request import Hit, Query, SearchRequest
 
 COUNTED_AS = "evaluation judge"
 """Under which name its calls are counted, apart from those of the role in memory's own work."""
+ASKED_AT_ONCE = 8
+"""Questions of a conversation that wait for a model at the same time."""
+WRITTEN = 30
+"""Found entries that are written down of each question."""
+ABSTAINING = NOT_MENTIONED[0].capitalize()
+"""What an answer that abstains is scored as: LoCoMo knows it by these words alone."""
+
+R = TypeVar("R", bound=AskedQuestion)
 
 
 class Judged(NamedTuple):
@@ -78,13 +98,6 @@ class AnswerJudge:
         return {"verdict": "CORRECT" if grade.correct else "WRONG", "error": None}
 
 
-WRITTEN = 30
-"""Found entries that are written down of each question."""
-
-ABSTAINING = NOT_MENTIONED[0].capitalize()
-"""What an answer that abstains is scored as: LoCoMo knows it by these words alone."""
-
-
 def stops_the_run(error: BaseException) -> bool:
     """Whether an error is of the server, the key or the disk: every further question would meet it too.
 
@@ -98,6 +111,87 @@ def stops_the_run(error: BaseException) -> bool:
     if openai is None or not isinstance(error, openai.APIError):
         return False
     return not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError)
+
+
+def gold_turns(question: Question) -> tuple[str, ...]:
+    """The turns to be found: none for an adversarial question, since those it names are its bait's."""
+    return () if question.adversarial else question.evidence
+
+
+def asked(
+    record: R, steps: Sequence[Callable[[], Mapping[str, Any]]], wrong: Callable[[R], Mapping[str, Any]]
+) -> R:
+    """A record with what each step adds to it, its `usage` summed; where one crashes, with what `wrong` says.
+
+    Raises:
+        Exception: what stops the run; see `stops_the_run`.
+    """
+    try:
+        for step in steps:
+            more = dict(step())
+            usage = add_usage(record.usage, more.pop("usage", {}))
+            record = record.model_copy(update={**more, "usage": usage})
+    except Exception as error:
+        if stops_the_run(error):
+            raise
+        told = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+        return record.model_copy(update={**wrong(record), "error": told})
+    return record
+
+
+def ask_all(ask: Callable[[Question], R], questions: Iterable[Question], *, waits: bool) -> Iterator[R]:
+    """Asks questions in order; several at a time where a model is waited for: rules only compete."""
+    if not waits:
+        yield from map(ask, questions)
+        return
+    with ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="asking") as pool:
+        yield from pool.map(ask, questions)
+
+
+def scored_answer(
+    question: Question, answer: str | None, answerable: bool | None, judge: AnswerJudge | None
+) -> dict[str, Any]:
+    """How an answer did: `answer`, `abstained`, `f1`, `bleu1`, `verdict`, `judge_error`, the judge's `usage`.
+
+    F1 and BLEU-1 are there as far as the question has something to compare with. An adversarial question
+    needs no judge: abstaining is right, all else is wrong.
+    """
+    said = answer or ""
+    abstained = answerable is False or abstains(said)
+    judged = Judged(None, None, {})
+    if judge is not None and question.adversarial:
+        judged = Judged("CORRECT" if abstained else "WRONG", None, {})
+    elif judge is not None and question.answer is not None:
+        judged = judge.judge(question.question, question.answer, said)
+    return {
+        "answer": answer,
+        "abstained": abstained,
+        **_overlaps(question, ABSTAINING if abstained else said),
+        "verdict": judged.verdict,
+        "judge_error": judged.error,
+        "usage": judged.usage,
+    }
+
+
+def wrong_answer(question: Question, judge: AnswerJudge | None) -> dict[str, Any]:
+    """What a question that crashed counts as, in the same fields."""
+    judged = judge is not None and (question.answer is not None or question.adversarial)
+    return {
+        **dict.fromkeys(_overlaps(question, ""), 0.0),
+        "abstained": False,
+        "verdict": "WRONG" if judged else None,
+    }
+
+
+def _overlaps(question: Question, said: str) -> dict[str, float]:
+    if question.adversarial:
+        return {"f1": token_f1(said, "", ADVERSARIAL)}
+    if question.answer is None:
+        return {}
+    return {
+        "f1": token_f1(said, question.answer, question.category),
+        "bleu1": bleu1(said, question.answer),
+    }
 
 
 @dataclass(frozen=True)
@@ -122,8 +216,7 @@ class Asker:
         Raises:
             Exception: what stops the run; see `stops_the_run`.
         """
-        # What an adversarial question names as evidence is its bait's: nothing is to be found for it.
-        gold = () if question.adversarial else question.evidence
+        gold = gold_turns(question)
         record = Record(
             conversation=self.scope.user,
             id=question.id,
@@ -133,44 +226,43 @@ class Asker:
             gold=question.answer,
             gold_turns=gold,
         )
-        steps = [self._compared, self._searched, *([self._answered] if self.plan.answers else [])]
-        try:
-            for step in steps:
-                record = record.model_copy(update=step(question, gold))
-        except Exception as error:
-            if stops_the_run(error):
-                raise
-            found = record.scores if record.search_ms is not None else crashed(gold, self.plan)
-            return record.model_copy(
-                update={"scores": found, "error": _named(error), **self._wrong(question)}
-            )
-        return record
+        score = partial(scores, gold=gold, plan=self.plan, sessions=self.sessions)
+        steps = [
+            partial(self._compared, question, gold, score),
+            partial(self._searched, question, score),
+            *([partial(self._answered, question)] if self.plan.answers else []),
+        ]
 
-    def _compared(self, question: Question, gold: Sequence[str]) -> dict[str, Any]:
+        def wrong(record: Record) -> dict[str, Any]:
+            found = record.scores if record.search_ms is not None else nothing_found(gold, self.plan)
+            return {"scores": found, **(wrong_answer(question, self.judge) if self.plan.answers else {})}
+
+        return asked(record, steps, wrong)
+
+    def _compared(
+        self, question: Question, gold: Sequence[str], score: Callable[..., Scores]
+    ) -> dict[str, Any]:
         """The same question in the ways of the baselines, whatever becomes of it in memcycle's."""
         if self.baselines is None:
             return {}
-        score, ranked = self._scoring(gold), self.baselines.rankings(question.question)
+        ranked = self.baselines.rankings(question.question)
         compared = {name: score(entries[:MANY]) for name, entries in ranked.items()}
-        compared[FULL_CONTEXT] = whole_context(self.baselines.turns, gold, tokens_of)
-        return {"baselines": compared}
+        return {"baselines": {**compared, FULL_CONTEXT: whole_context(self.baselines.turns, gold)}}
 
-    def _scoring(self, gold: Sequence[str]) -> Callable[..., Scores]:
-        return partial(scores, gold=gold, plan=self.plan, sessions=self.sessions, tokens_of=tokens_of)
-
-    def _searched(self, question: Question, gold: Sequence[str]) -> dict[str, Any]:
+    def _searched(self, question: Question, score: Callable[..., Scores]) -> dict[str, Any]:
+        theta = self.plan.settings.theta
         request = SearchRequest(
             scope=self.scope,
             queries=(Query(text=question.question),),
             granularities=("raw", "fact"),
             k=MANY,
-            theta=self.plan.settings.theta,
+            theta=theta,
         )
         started = perf_counter()
         [hits] = self.memory.bank.search(request)
         took = perf_counter() - started
         entries = [hit.entry for hit in hits]
-        choose = partial(_chosen, hits, self.plan.settings.theta)
+        choose = partial(_assembled, hits, theta)
         return {
             "found": tuple(
                 Found(id=one.id, granularity=one.granularity, turns=one.turns, tokens=tokens_of(one))
@@ -178,11 +270,11 @@ class Asker:
             ),
             "turns": tuple(counted_turns(entries)[:WRITTEN]),
             "shown": tuple(one.id for one in choose(self.plan.k, self.plan.token_budget)),
-            "scores": self._scoring(gold)(entries, assembled=choose),
+            "scores": score(entries, assembled=choose),
             "search_ms": round(1000 * took, 3),
         }
 
-    def _answered(self, question: Question, _: Sequence[str]) -> dict[str, Any]:
+    def _answered(self, question: Question) -> dict[str, Any]:
         started = perf_counter()
         answer = self.memory.ask(
             question.question,
@@ -192,64 +284,21 @@ class Asker:
             token_budget=self.plan.token_budget,
         )
         took = perf_counter() - started
-        abstained = answer.answerable is False or abstains(answer.answer or "")
-        judged = self._judged(question, answer, abstained=abstained)
-        usage = add_usage(answer.usage, judged.usage)
+        done = scored_answer(question, answer.answer, answer.answerable, self.judge)
+        usage = add_usage(answer.usage, done["usage"])
         return {
-            "answer": answer.answer,
-            "abstained": abstained,
+            **done,
             "cited": tuple(dict.fromkeys(turn for item in answer.evidence for turn in item.turns)),
             "evidence_tokens": answer.tokens,
-            **_scored(question, ABSTAINING if abstained else answer.answer or ""),
-            "verdict": judged.verdict,
-            "judge_error": judged.error,
             "usage": usage,
-            **_totals(usage),
+            "calls": sum(count["calls"] for count in usage.values()),
+            "tokens": sum(count["input_tokens"] + count["output_tokens"] for count in usage.values()),
             "answer_ms": round(1000 * took, 3),
         }
 
-    def _judged(self, question: Question, answer: Answer, *, abstained: bool) -> Judged:
-        """An adversarial question needs no judge: abstaining is right, all else is wrong."""
-        if self.judge is None or (question.answer is None and not question.adversarial):
-            return Judged(None, None, {})
-        if question.adversarial:
-            return Judged("CORRECT" if abstained else "WRONG", None, {})
-        return self.judge.judge(question.question, question.answer or "", answer.answer or "")
 
-    def _wrong(self, question: Question) -> dict[str, Any]:
-        """What a question that crashed counts as."""
-        if not self.plan.answers:
-            return {}
-        judged = self.judge is not None and (question.answer is not None or question.adversarial)
-        return {
-            **dict.fromkeys(_scored(question, ""), 0.0),
-            "abstained": False,
-            "verdict": "WRONG" if judged else None,
-        }
-
-
-def _chosen(hits: Sequence[Hit], theta: Theta, k: int, token_budget: int) -> list[Entry]:
-    return assembled(hits, theta, k=k, token_budget=token_budget)
-
-
-def _scored(question: Question, said: str) -> dict[str, float]:
-    """F1 and BLEU-1 of what was said, as far as the question has something to compare with."""
-    if question.adversarial:
-        return {"f1": token_f1(said, "", ADVERSARIAL)}
-    if question.answer is None:
-        return {}
-    return {
-        "f1": token_f1(said, question.answer, question.category),
-        "bleu1": bleu1(said, question.answer),
-    }
-
-
-def _totals(usage: Usage) -> dict[str, int]:
-    return {
-        "calls": sum(count["calls"] for count in usage.values()),
-        "tokens": sum(count["input_tokens"] + count["output_tokens"] for count in usage.values()),
-    }
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+def _assembled(hits: Sequence[Hit], theta: Theta, k: int, token_budget: int) -> list[Entry]:
+    """What memcycle shows of what it found, best first, within k entries and a budget of tokens."""
+    pieces = [Piece(hit.entry, hit.score) for hit in hits]
+    limits = Limits(k=k, token_budget=token_budget, turns_first=theta.turns_first)
+    return [piece.entry for piece in assemble(pieces, limits, token_counter().count)]

@@ -1,8 +1,8 @@
-"""How an answer and a list of found turns are scored.
+"""How an answer and a list of found entries are scored.
 
 Answers: token F1 as LoCoMo's own evaluation counts it (Maharana et al., ACL 2024), and BLEU-1. Evidence: the
 strict measure, the share of gold turns found, and the lenient one, whether a gold session is among the found
-ones. All are pure functions; shares run from 0 to 1.
+ones. Shares run from 0 to 1.
 
 Both stem by Porter's algorithm. LoCoMo's code takes NLTK's stemmer, which departs from it for a few words
 (`tried` becomes `tri` there, like `try`, and `tri` against `try` is no match here); measured over answers
@@ -13,15 +13,20 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import snowballstemmer
 
-from memcycle.core.entry import Granularity
+from memcycle.core.entry import Entry, Granularity
+from memcycle.core.language.token_count import token_counter
+from memcycle.evals.records import LENIENT_KS, Plan, Scores
 
 MULTI_HOP, OPEN_DOMAIN, ADVERSARIAL = "multi-hop", "open-domain", "adversarial"
 """Categories whose answers are scored by rules of their own."""
+
+MANY = 200
+"""Entries at most under a budget of tokens alone: more than fit into any."""
 
 NOT_MENTIONED = ("not mentioned", "no information available")
 """An answer with one of these, in any case of letters, abstains."""
@@ -107,30 +112,6 @@ def recall(found: Iterable[str], gold: Collection[str]) -> float:
     return len(wanted & set(found)) / len(wanted)
 
 
-def all_found(found: Iterable[str], gold: Collection[str]) -> bool:
-    """Whether every gold turn was found.
-
-    Raises:
-        ValueError: no gold turn.
-    """
-    return recall(found, gold) == 1
-
-
-def session_any(found: Iterable[str], gold: Collection[str]) -> bool:
-    """Whether any gold session is among the sessions of what was found: the lenient measure.
-
-    Args:
-        found: Names of the sessions of the found turns.
-        gold: Names of the sessions of the gold turns.
-
-    Raises:
-        ValueError: no gold session.
-    """
-    if not gold:
-        raise ValueError("session_any needs at least one gold session")
-    return not set(gold).isdisjoint(found)
-
-
 def counted(turns: Sequence[str], granularity: Granularity) -> tuple[str, ...]:
     """The turns that a found entry counts for: a raw turn, or a fact with a single source turn; else none.
 
@@ -144,19 +125,87 @@ def counted(turns: Sequence[str], granularity: Granularity) -> tuple[str, ...]:
     return tuple(dict.fromkeys(turns)) if single else ()
 
 
-def within_tokens(items: Iterable[tuple[int, Sequence[str]]], budget: int) -> list[str]:
-    """The turns of the items that fit into a budget, each once, in order.
+def counted_turns(entries: Iterable[Entry]) -> list[str]:
+    """The distinct turns that entries count for, in their order."""
+    return list(dict.fromkeys(turn for entry in entries for turn in counted(entry.turns, entry.granularity)))
 
-    An item that does not fit any more is passed over; a smaller one behind it may still fit.
+
+def tokens_of(entry: Entry) -> int:
+    """Tokens of an entry's text, which is what a budget counts."""
+    return token_counter().count(entry.text)
+
+
+def fitting(found: Sequence[Entry], k: int, budget: int) -> list[Entry]:
+    """Of the first k entries those that fit into a budget of tokens, in order.
+
+    An entry that does not fit any more is passed over; a smaller one behind it may still fit.
+    """
+    taken = []
+    for entry in found[:k]:
+        tokens = tokens_of(entry)
+        if tokens <= budget:
+            budget -= tokens
+            taken.append(entry)
+    return taken
+
+
+def scores(
+    found: Sequence[Entry],
+    gold: Collection[str],
+    *,
+    plan: Plan,
+    sessions: Mapping[str, str],
+    assembled: Callable[[int, int], Sequence[Entry]] | None = None,
+) -> Scores:
+    """How a ranked list does on a question.
 
     Args:
-        items: Tokens and turns of each found item, best first.
-        budget: Tokens in all.
+        found: Entries, best first.
+        gold: The question's gold turns; none where it has none.
+        plan: Gives the ks and the budgets.
+        sessions: Session by turn.
+        assembled: Chooses what is shown from a number of entries and tokens; by default what fits, in order.
     """
-    taken: dict[str, None] = {}
-    left = budget
-    for tokens, turns in items:
-        if tokens <= left:
-            left -= tokens
-            taken.update(dict.fromkeys(turns))
-    return list(taken)
+    choose = assembled or (lambda k, budget: fitting(found, k, budget))
+    shown = choose(plan.k, plan.token_budget)
+    tokens = sum(map(tokens_of, shown))
+    if not gold:
+        return Scores(tokens=tokens)
+    turns = counted_turns(found)
+    gold_sessions = {sessions.get(turn, "") for turn in gold}
+    recalls = {k: recall(turns[:k], gold) for k in plan.ks}
+    return Scores(
+        recall={str(k): share for k, share in recalls.items()},
+        as_entries={str(k): recall(counted_turns(found[:k]), gold) for k in plan.ks},
+        all_evidence={str(k): float(share == 1) for k, share in recalls.items()},
+        recall_at_tokens={
+            str(budget): recall(counted_turns(choose(MANY, budget)), gold) for budget in plan.budgets
+        },
+        session_any={
+            str(k): float(any(sessions.get(turn, "") in gold_sessions for turn in turns[:k]))
+            for k in LENIENT_KS
+        },
+        shown=recall(counted_turns(shown), gold),
+        tokens=tokens,
+    )
+
+
+def whole_context(turns: Sequence[Entry], gold: Collection[str]) -> Scores:
+    """Of showing everything: it has no ranks and no budget."""
+    tokens = sum(map(tokens_of, turns))
+    return Scores(shown=recall(counted_turns(turns), gold) if gold else None, tokens=tokens)
+
+
+def nothing_found(gold: Collection[str], plan: Plan) -> Scores:
+    """Of a question that crashed."""
+    if not gold:
+        return Scores()
+    by_k = dict.fromkeys(map(str, plan.ks), 0.0)
+    return Scores(
+        recall=by_k,
+        as_entries=by_k,
+        all_evidence=by_k,
+        recall_at_tokens=dict.fromkeys(map(str, plan.budgets), 0.0),
+        session_any=dict.fromkeys(map(str, LENIENT_KS), 0.0),
+        shown=0.0,
+    )

@@ -5,8 +5,8 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
@@ -16,11 +16,11 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memcycle.core.errors import BadInput, MemcycleError, ModelUnavailable, StoreError
 from memcycle.core.world import World
-from memcycle.evals.ask import AnswerJudge, Asker
+from memcycle.evals.ask import AnswerJudge, Asker, ask_all
 from memcycle.evals.baselines import Baselines
 from memcycle.evals.dataset import Question, Sample, chosen
 from memcycle.evals.datasets import LOADERS
@@ -34,8 +34,21 @@ from memcycle.stores.embedder import open_embedder
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-ASKED_AT_ONCE = 8
-"""Questions of a conversation that wait for a model at the same time."""
+
+class Progress(NamedTuple):
+    """So much is done of what is being done.
+
+    Attributes:
+        what: `storing` (turns) or `asking` (questions). name: of which conversation, or which questions.
+    """
+
+    what: str
+    name: str
+    done: int
+    total: int
+
+
+Watch = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
@@ -87,8 +100,9 @@ def run_conversation(job: Job, tell: Tell, *, embeddings: "Embeddings | None" = 
     with open_memory(
         job.plan, job.sample, job.home, model, base_url=job.base_url, embeddings=embeddings
     ) as memory:
-        asker = _asker(job, memory, embeddings)
-        for record in _records(asker, job.todo, at_once=_at_once(job.plan)):
+        plan, asker = job.plan, _asker(job, memory, embeddings)
+        waits = plan.answers and (plan.model != RULES or plan.judge not in (None, RULES))
+        for record in ask_all(asker.ask, job.todo, waits=waits):
             tell(record)
     tell(Finished(job.sample.id))
 
@@ -119,20 +133,6 @@ def _asker(job: Job, memory: Memory, embeddings: "Embeddings | None") -> Asker:
         baselines=baselines,
         judge=AnswerJudge(plan.judge, base_url=job.base_url) if plan.judge and plan.answers else None,
     )
-
-
-def _at_once(plan: Plan) -> int:
-    """Rules only compete for the processor; a model is waited for."""
-    waits = plan.answers and (plan.model != RULES or plan.judge not in (None, RULES))
-    return ASKED_AT_ONCE if waits else 1
-
-
-def _records(asker: Asker, questions: Iterable[Question], *, at_once: int) -> Iterator[Record]:
-    if at_once == 1:
-        yield from map(asker.ask, questions)
-        return
-    with ThreadPoolExecutor(at_once, thread_name_prefix="asking") as pool:
-        yield from pool.map(asker.ask, questions)
 
 
 LOOK_SECONDS = 0.5
@@ -269,7 +269,7 @@ def file_hash(path: Path) -> str:
 
 
 @dataclass
-class _Kept:
+class _Done:
     """What is done so far, written down as it is told.
 
     Attributes:
@@ -278,8 +278,9 @@ class _Kept:
     """
 
     folder: RunFolder
+    samples: Sequence[Sample]
     keep: bool
-    watch: Tell
+    watch: Watch
     records: dict[tuple[str, str], Record] = field(init=False)
     stored: dict[str, StoredConversation] = field(init=False)
     before: float = field(init=False)
@@ -289,6 +290,8 @@ class _Kept:
         self.records = {record.key: record for record in self.folder.records.read()}
         self.stored = {one.conversation: one for one in self.folder.stored.read()}
         self.before = max((record.elapsed for record in self.records.values()), default=0.0)
+        self._questions = {sample.id: len(sample.questions) for sample in self.samples}
+        self._asked = Counter(name for name, _ in self.records)
 
     @property
     def seconds(self) -> float:
@@ -297,21 +300,25 @@ class _Kept:
 
     def told(self, event: Event) -> None:
         """Writes down what a conversation tells."""
+        name = event.conversation
         if isinstance(event, Record):
-            event = event.model_copy(update={"elapsed": self.seconds})
-            self.folder.records.add(event)
-            self.records[event.key] = event
+            record = event.model_copy(update={"elapsed": self.seconds})
+            self.folder.records.add(record)
+            self.records[record.key] = record
+            self._asked[name] += 1
+            self.watch(Progress("asking", name, self._asked[name], self._questions[name]))
         elif isinstance(event, StoredConversation):
             self.folder.stored.add(event)
-            self.stored[event.conversation] = event
-        elif isinstance(event, Finished) and not self.keep:
-            self.folder.drop_home(event.conversation)
-        self.watch(event)
+            self.stored[name] = event
+        elif isinstance(event, Storing):
+            self.watch(Progress("storing", name, event.done, event.total))
+        elif not self.keep:
+            self.folder.drop_home(name)
 
-    def jobs(self, plan: Plan, samples: Sequence[Sample], base_url: str | None) -> list[Job]:
+    def jobs(self, plan: Plan, base_url: str | None) -> list[Job]:
         """What is left to do."""
         jobs = []
-        for sample in samples:
+        for sample in self.samples:
             todo = tuple(one for one in sample.questions if (sample.id, one.id) not in self.records)
             home = self.folder.home(sample.id)
             if todo:
@@ -330,7 +337,7 @@ def run(
     keep: bool = False,
     workers: int = 1,
     base_url: str | None = None,
-    watch: Tell = lambda _: None,
+    watch: Watch = lambda _: None,
     run_jobs: RunJobs = run_jobs,
 ) -> dict[str, Any]:
     """Runs a plan, or what is left of it, and gives its figures, as the command prints them with `--json`.
@@ -344,7 +351,7 @@ def run(
         keep: Leaves the stored conversations in the folder.
         workers: Conversations at the same time, each in a process of its own.
         base_url: Server of the models.
-        watch: Told of all that happens; at first of the questions that earlier runs have asked.
+        watch: Told of progress.
         run_jobs: Runs the jobs.
 
     Raises:
@@ -354,16 +361,14 @@ def run(
     if plan.facts == OBSERVATIONS and not any(sample.facts for sample in samples):
         raise BadInput(f"{plan.file} ships no facts: --facts {OBSERVATIONS} has nothing to store")
     folder.start(plan, command, resume=resume)
-    kept = _Kept(folder, keep, watch)
-    for record in kept.records.values():
-        watch(record)
-    jobs = kept.jobs(plan, samples, base_url)
-    run_jobs(jobs, workers, kept.told)
+    done = _Done(folder, samples, keep, watch)
+    jobs = done.jobs(plan, base_url)
+    run_jobs(jobs, workers, done.told)
     if not keep:
         folder.drop_homes()
-    records = [kept.records[sample.id, question.id] for sample in samples for question in sample.questions]
-    stored = [kept.stored[sample.id] for sample in samples if sample.id in kept.stored]
-    summary = summarized(plan, records, stored, seconds=kept.seconds if jobs else kept.before)
+    records = [done.records[sample.id, question.id] for sample in samples for question in sample.questions]
+    stored = [done.stored[sample.id] for sample in samples if sample.id in done.stored]
+    summary = summarized(plan, records, stored, seconds=done.seconds if jobs else done.before)
     text = json.dumps(summary, ensure_ascii=False, indent=2)
     folder.summary.write_text(text + "\n", "utf-8")
     folder.plot.write_text(recall_plot(summary), "utf-8")

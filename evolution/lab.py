@@ -1,144 +1,35 @@
 """The lab: conversations stored once, and configurations evaluated on a split, question by question."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from statistics import fmean
+from functools import cached_property, partial, reduce
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from memcycle.agents.diagnoser import Cut, MissedView, ShownView
+from memcycle.agents.diagnoser import ShownView
 from memcycle.agents.roles import Roles
 from memcycle.core.errors import StoreError
-from memcycle.core.language.questions import abstains
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.probe import add_usage
 from memcycle.core.scope import Scope
-from memcycle.core.theta import Theta, Views
-from memcycle.evals.ask import ABSTAINING, AnswerJudge, stops_the_run
+from memcycle.core.theta import Theta
+from memcycle.evals.ask import AnswerJudge, ask_all, asked, gold_turns, scored_answer, wrong_answer
 from memcycle.evals.dataset import Question, Sample
-from memcycle.evals.metrics import ADVERSARIAL, counted, recall, token_f1
+from memcycle.evals.metrics import counted, recall
 from memcycle.evals.records import RULES
-from memcycle.evals.run import ASKED_AT_ONCE
+from memcycle.evals.run import Progress, Watch
 from memcycle.evals.subjects import Stored, base_scope, open_memory, store, stored_conversation
-from memcycle.evolution.folder import EvolveFolder, home_key
-from memcycle.evolution.space import fingerprint, writing
-from memcycle.evolution.task import QuestionRecord, Split, StoredHome, Task
+from memcycle.evolution.records import EvolveFolder, QuestionRecord, StoredHome, home_key
+from memcycle.evolution.splits import Split
+from memcycle.evolution.standing import stood
+from memcycle.evolution.task import Task, fingerprint, writing
 from memcycle.graph.recall.graph import build_recall
 from memcycle.memory import Memory
 from memcycle.runs import detached
-from memcycle.stores.bank import Bank
-from memcycle.stores.search.ranker import EVIDENCE, NAMES
-from memcycle.stores.search.request import Query, SearchRequest
-from memcycle.stores.search.search import Looked
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
-
-    from memcycle.agents.roles import Roles
-
-LOOKED = 150
-"""Turns down to which the order is read."""
-RIVALS = 10
-"""The best others that a wanted turn is compared with."""
-_FAINT = 0.005
-"""Smaller differences are left out."""
-
-
-class Stood(NamedTuple):
-    """Where a question's wanted turns stood.
-
-    Attributes:
-        missed: Those that were not shown.
-        held: By signal what those that were shown have more of than the best others, in the mean.
-    """
-
-    missed: tuple[MissedView, ...]
-    held: dict[str, float]
-
-
-def stood(
-    bank: Bank,
-    scope: Scope,
-    theta: Theta,
-    question: str,
-    *,
-    missed: Sequence[str],
-    shown: Sequence[str],
-    full: bool,
-) -> Stood:
-    """How the search ranks wanted turns, among all turns as they were said.
-
-    Args:
-        bank, scope: Where they are.
-        theta: What the question was asked under. Single views are read whole, open or not.
-        question: Its words.
-        missed, shown: Ids of the wanted turns, of which one at least.
-        full: Whether all places for entries were taken.
-    """
-    request = SearchRequest(
-        scope=scope, queries=(Query(text=question),), granularities=("raw",), k=LOOKED, theta=theta
-    )
-    [hits] = bank.search(request)
-    open_ = theta.model_copy(update={"views": Views()})
-    [looked] = bank.views.search.look(request.model_copy(update={"theta": open_}))
-    facts = bank.by_turns(scope, set(missed), "fact") if missed else []
-    wanted = {*missed, *shown}
-    at = {looked.copy.ids[place]: n for n, place in enumerate(looked.places.tolist())}
-    others = [hit.entry.id for hit in hits if wanted.isdisjoint(hit.entry.turns)][:RIVALS]
-    rivals = [at[name] for name in others if name in at]
-    own = {turn: n for n, place in enumerate(looked.places.tolist()) for turn in looked.copy.turns[place]}
-    edges = {turn: _edges(looked, own[turn], rivals) for turn in wanted if turn in own}
-    ranks = {turn: rank for rank, hit in reversed(list(enumerate(hits, 1))) for turn in hit.entry.turns}
-    views = tuple(
-        MissedView(
-            rank=ranks.get(turn),
-            cut=_cut(ranks.get(turn), full=full),
-            facts=sum(turn in fact.turns for fact in facts),
-            views=_places(looked, own[turn]) if turn in own else {},
-            edges=edges.get(turn, {}),
-        )
-        for turn in missed
-    )
-    return Stood(views, _mean([edges[turn] for turn in shown if turn in edges]))
-
-
-def _cut(rank: int | None, *, full: bool) -> Cut:
-    if rank is None:
-        return "not found"
-    return "entries" if full else "tokens"
-
-
-def _mean(edges: Sequence[dict[str, float]]) -> dict[str, float]:
-    names = dict.fromkeys(name for one in edges for name in one)
-    return {name: round(fmean(one.get(name, 0.0) for one in edges), 3) for name in names}
-
-
-def _places(looked: Looked, own: int) -> dict[str, int]:
-    """Its place in each view that gives it anything; equal values share one."""
-    values = looked.measured.values
-    return {
-        name: int(1 + (values[at] > values[at, own]).sum())
-        for at, name in enumerate(NAMES)
-        if EVIDENCE[at] and values[at, own] > 0
-    }
-
-
-def _edges(looked: Looked, own: int, rivals: Sequence[int]) -> dict[str, float]:
-    """By signal what it has more of than the rivals in the mean, evidence relative to the best."""
-    if not rivals:
-        return {}
-    values = looked.measured.relative()
-    differences = values[:, own] - np.mean(values[:, list(rivals)], axis=1)
-    return {
-        name: round(float(difference), 3)
-        for name, difference in zip(NAMES, differences, strict=True)
-        if abs(difference) >= _FAINT
-    }
 
 
 @dataclass(frozen=True)
@@ -178,7 +69,7 @@ class Asker:
         Raises:
             Exception: what stops the run: the server, the key or the disk.
         """
-        wanted = () if question.adversarial else question.evidence
+        wanted = gold_turns(question)
         record = QuestionRecord(
             conversation=self.scope.user,
             id=question.id,
@@ -190,15 +81,16 @@ class Asker:
             gold=question.answer,
             wanted=wanted,
         )
-        try:
-            record = record.model_copy(update=self._searched(question, wanted))
-            if self.task.answers:
-                record = record.model_copy(update=self._answered(question, record))
-        except Exception as error:
-            if stops_the_run(error):
-                raise
-            return record.model_copy(update=self._crashed(question, wanted, error))
-        return record
+        steps = [
+            partial(self._searched, question, wanted),
+            *([partial(self._answered, question)] if self.task.answers else []),
+        ]
+
+        def wrong(_: QuestionRecord) -> dict[str, Any]:
+            answer = wrong_answer(question, self.judge) if self.task.answers else {}
+            return {"recall": 0.0 if wanted else None, **_known(answer)}
+
+        return asked(record, steps, wrong)
 
     def _run(self, question: Question, *, evidence_only: bool) -> Mapping[str, Any]:
         out: Mapping[str, Any] = self._recall.invoke(
@@ -243,48 +135,19 @@ class Asker:
         )
         return found._asdict()
 
-    def _answered(self, question: Question, record: QuestionRecord) -> dict[str, Any]:
+    def _answered(self, question: Question) -> dict[str, Any]:
         out = self._run(question, evidence_only=False)
-        said = out["answer"]["answer"] or ""
-        abstained = out["answer"]["answerable"] is False or abstains(said)
-        usage = add_usage(record.usage, out.get("usage") or {})
-        update: dict[str, Any] = {"answer": said, "abstained": abstained, "usage": usage}
-        counted_as = ABSTAINING if abstained else said
-        if question.adversarial:
-            right = token_f1(counted_as, "", ADVERSARIAL)
-            return update | {"f1": right, "verdict": "CORRECT" if right else "WRONG"}
-        if question.answer is None:
-            return update
-        update["f1"] = token_f1(counted_as, question.answer, question.category)
-        if self.judge is not None:
-            judged = self.judge.judge(question.question, question.answer, said)
-            update |= {"verdict": judged.verdict or "WRONG", "usage": add_usage(usage, judged.usage)}
-        return update
-
-    def _crashed(self, question: Question, wanted: tuple[str, ...], error: Exception) -> dict[str, Any]:
-        answered = self.task.answers and (question.adversarial or question.answer is not None)
-        return {
-            "recall": 0.0 if wanted else None,
-            "f1": 0.0 if answered else None,
-            "verdict": "WRONG" if answered and self.judge is not None else None,
-            "error": f"{type(error).__name__}: {' '.join(str(error).split())}"[:500],
-        }
+        said = out["answer"]
+        done = scored_answer(question, said["answer"] or "", said["answerable"], self.judge)
+        # A judge that fails counts against the configuration: none gains by confusing it.
+        verdict = "WRONG" if done["judge_error"] else done["verdict"]
+        usage = add_usage(out.get("usage") or {}, done["usage"])
+        return _known(done) | {"verdict": verdict, "usage": usage}
 
 
-class Progress(NamedTuple):
-    """So much is done of what is being done.
-
-    Attributes:
-        what: `storing` a conversation or `asking` a split. name: which one.
-    """
-
-    what: str
-    name: str
-    done: int
-    total: int
-
-
-Watch = Callable[[Progress], None]
+def _known(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Of how an answer did, what is written down."""
+    return {name: value for name, value in answer.items() if name in QuestionRecord.model_fields}
 
 
 @dataclass
@@ -301,7 +164,7 @@ class Lab:
     task: Task
     samples: dict[str, Sample]
     folder: EvolveFolder
-    roles: "Roles | None" = None
+    roles: Roles | None = None
     base_url: str | None = None
     embeddings: "Embeddings | None" = None
     watch: Watch = lambda _: None
@@ -366,12 +229,7 @@ class Lab:
             read=memory,
             judge=self._judging(),
         )
-        if self.task.model == RULES:
-            yield from map(asker.ask, todo)
-            return
-        # A model is waited for; the questions of a conversation wait together.
-        with ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="asking") as pool:
-            yield from pool.map(asker.ask, todo)
+        return ask_all(asker.ask, todo, waits=self.task.model != RULES)
 
     def _judging(self) -> AnswerJudge | None:
         if self.task.judge and self._judge is None:

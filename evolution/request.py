@@ -12,22 +12,13 @@ from memcycle.core.settings import Settings
 from memcycle.evals.dataset import Sample
 from memcycle.evals.datasets import LOADERS
 from memcycle.evals.records import RULES
-from memcycle.evals.run import file_hash
-from memcycle.evolution.folder import EvolveFolder
+from memcycle.evals.run import Watch, file_hash
 from memcycle.evolution.lab import Lab
-from memcycle.evolution.space import capped, start_theta
-from memcycle.evolution.states import EvolveState
-from memcycle.evolution.task import (
-    EPSILON,
-    R_MAX,
-    SPLITS,
-    TAU,
-    Split,
-    Task,
-    answers_needed,
-    read_mix,
-    split_up,
-)
+from memcycle.evolution.records import EvolveFolder
+from memcycle.evolution.splits import SPLITS, Split, split_up
+from memcycle.evolution.task import EPSILON, R_MAX, TAU, Task, answers_needed, capped, read_mix
+from memcycle.evolution.theta.space import start_theta
+from memcycle.evolution.theta.states import EvolveState
 
 
 class Request(BaseModel):
@@ -134,6 +125,15 @@ def read_request(values: Mapping[str, Any]) -> Request:
         raise BadInput(f"request: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
+def open_lab(
+    request: Request, settings: Settings, base_url: str | None = None, watch: Watch = lambda _: None
+) -> Lab:
+    """The lab of a request, to be used as a context manager; arguments as in `Request.task` and `Lab`."""
+    task, samples = request.task(settings)
+    folder = EvolveFolder(request.out, request.stored)
+    return Lab(task, samples, folder, base_url=base_url, watch=watch)
+
+
 class LabOpener:
     """Opens the lab of an input's request, once; settings and server are those of the environment."""
 
@@ -151,8 +151,7 @@ class LabOpener:
         request = read_request(state["request"])
         key = request.model_dump_json()
         if key not in self._labs:
-            task, samples = request.task(Settings.from_env())
-            folder = EvolveFolder(request.out, request.stored)
-            folder.start(task, "", resume=True)
-            self._labs[key] = Lab(task, samples, folder, base_url=os.environ.get("OPENAI_BASE_URL"))
+            lab = open_lab(request, Settings.from_env(), os.environ.get("OPENAI_BASE_URL"))
+            lab.folder.start(lab.task, "", resume=True)
+            self._labs[key] = lab
         return self._labs[key]

@@ -10,9 +10,12 @@ from memcycle.checkpoints import checkpointer
 from memcycle.core.theta import Theta
 from memcycle.evolution.evolve import build_evolve
 from memcycle.evolution.lab import Lab
-from memcycle.evolution.report import ablated, evaluated, held_out, paired, random_search, report, trajectory
-from memcycle.evolution.space import capped, fingerprint
-from memcycle.evolution.task import Split
+from memcycle.evolution.report import held_out, paired
+from memcycle.evolution.splits import Split
+from memcycle.evolution.task import capped, fingerprint
+from memcycle.evolution.theta.report import report, trajectory
+from memcycle.evolution.theta.search import ablated, evaluated, random_search
+from memcycle.memory import roles_of
 
 THREAD = "evolve"
 _STEPS_A_ROUND = 8
@@ -31,7 +34,7 @@ def run(
 
     Args:
         lab: Evaluates; its task says what is evolved.
-        roles: Who diagnoses; the rules by default.
+        roles: Who diagnoses; by default as the task says.
         command: The command line, for the report.
         resume: Goes on with the evolution in the folder.
         ablate: The split on which each mechanism of the result is switched the other way.
@@ -46,7 +49,7 @@ def run(
     """
     task, folder = lab.task, lab.folder
     folder.start(task, command, resume=resume)
-    values = evolved(lab, roles)
+    values = evolved(lab, roles or roles_of(task.diagnoser, None, None, {"base_url": lab.base_url}))
     best = Theta.model_validate(values["best"]["theta"])
     memory = values["best"]["memory"]
     named = best.model_copy(update={"version": f"evolved-{fingerprint(best)[:8]}"})

@@ -1,191 +1,22 @@
 """One run of evolution as data: the same task goes on with a run, another one never does."""
 
+import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from math import fsum, isclose, isfinite
-from random import Random
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memcycle.agents.diagnoser import MissedView, ShownView
 from memcycle.core.errors import BadInput
-from memcycle.core.probe import Usage
 from memcycle.core.settings import Settings
-from memcycle.core.theta import Theta
-from memcycle.evals.dataset import Question, Sample, chosen
-from memcycle.evals.records import NONE, OBSERVATIONS, RULES, Plan, StoredConversation, Verdict
+from memcycle.core.theta import Theta, overridable
+from memcycle.evals.records import NONE, OBSERVATIONS, RULES, Plan
+from memcycle.evolution.records import QuestionRecord
+from memcycle.evolution.splits import Split
 
-Split = Literal["train", "guard", "held_out"]
-SPLITS: tuple[Split, ...] = get_args(Split)
-Asked = list[tuple[str, Question]]
-"""Questions with the id of their conversation."""
-Eligible = dict[str, list[Question]]
-"""Questions that can be scored, by conversation."""
-
-
-def option(split: str) -> str:
-    """The option that names a split."""
-    return f"--{split.replace('_', '-')}"
-
-
-def split_up(
-    samples: Sequence[Sample],
-    specs: Mapping[Split, str],
-    *,
-    answers: bool,
-    limits: Mapping[Split, int | None],
-    seed: int,
-) -> dict[Split, Asked]:
-    """The questions of each split.
-
-    Args:
-        samples: The data set.
-        specs: By conversations (`1-3`, `conv-26,conv-30`), or all of them by share of questions (`50%`).
-        answers: Whether questions are answered: those without gold turns can be scored then.
-        limits: Questions of a split at most; drawn evenly over its categories.
-        seed: Of all that is drawn.
-
-    Raises:
-        BadInput: splits that overlap, by name; an unknown conversation; a split without a question.
-    """
-    eligible = {one.id: [q for q in one.questions if _is_scored(q, answers=answers)] for one in samples}
-    by_share = [spec.strip().endswith("%") for spec in specs.values()]
-    if any(by_share) and not all(by_share):
-        raise BadInput("name all splits by conversations (1-3), or all by shares of questions (50%)")
-    whole = _by_share(eligible, specs, seed) if any(by_share) else _by_conversation(samples, eligible, specs)
-    for split, asked in whole.items():
-        if not asked:
-            raise BadInput(f"{option(split)} {specs[split]} holds no question that can be scored")
-    return {split: drawn(asked, limits.get(split), f"{seed} {split}") for split, asked in whole.items()}
-
-
-def drawn(asked: Asked, limit: int | None, seed: str) -> Asked:
-    """At most so many questions, evenly over the categories, in their own order."""
-    if limit is None or len(asked) <= limit:
-        return asked
-    random = Random(seed)  # noqa: S311 - to be repeated, not to be secret
-    places: dict[str | None, list[int]] = {}
-    for place, (_, question) in enumerate(asked):
-        places.setdefault(question.category, []).append(place)
-    piles = [random.sample(own, len(own)) for _, own in sorted(places.items(), key=lambda one: str(one[0]))]
-    taken: list[int] = []
-    while len(taken) < limit:
-        taken.extend(pile.pop() for pile in piles if pile)
-    return [asked[place] for place in sorted(taken[:limit])]
-
-
-def _is_scored(question: Question, *, answers: bool) -> bool:
-    if question.adversarial:
-        return answers
-    return bool(question.evidence) or (answers and question.answer is not None)
-
-
-def _by_conversation(
-    samples: Sequence[Sample], eligible: Eligible, specs: Mapping[Split, str]
-) -> dict[Split, Asked]:
-    found: dict[Split, list[str]] = {}
-    for split, spec in specs.items():
-        try:
-            found[split] = [sample.id for sample in chosen(samples, spec)]
-        except BadInput as error:
-            raise BadInput(f"{option(split)}: {error}") from None
-    names = list(found)
-    for at, split in enumerate(names):
-        for other in names[at + 1 :]:
-            both = [name for name in found[split] if name in found[other]]
-            if both:
-                raise BadInput(
-                    f"{option(split)} and {option(other)} both hold {', '.join(both)}: no figure could be "
-                    "trusted; give each conversation to one split"
-                )
-    return {split: [(name, q) for name in own for q in eligible[name]] for split, own in found.items()}
-
-
-def _by_share(eligible: Eligible, specs: Mapping[Split, str], seed: int) -> dict[Split, Asked]:
-    shares = {split: _share(split, spec) for split, spec in specs.items()}
-    if sum(shares.values()) > 100 + 1e-9:
-        raise BadInput(f"the splits overlap: their shares sum to {sum(shares.values()):g} %")
-    every = [(name, question) for name, own in eligible.items() for question in own]
-    order = Random(f"{seed} shares").sample(range(len(every)), len(every))  # noqa: S311 - to be repeated
-    found: dict[Split, Asked] = {}
-    begin = 0.0
-    for split, share in shares.items():
-        end = begin + share * len(every) / 100
-        found[split] = [every[place] for place in sorted(order[round(begin) : round(end)])]
-        begin = end
-    return found
-
-
-def _share(split: Split, spec: str) -> float:
-    try:
-        share = float(spec.strip().removesuffix("%"))
-    except ValueError:
-        share = 0.0
-    if not 0 < share < 100:  # noqa: PLR2004 - per cent
-        raise BadInput(f"{option(split)} {spec!r} is no share of questions such as 50%")
-    return share
-
-
-class QuestionRecord(BaseModel):
-    """One question: what it was scored against, what was shown and missed, what was answered.
-
-    Attributes:
-        theta: Fingerprint of the configuration it was asked under. memory: which reading of the conversation.
-        gold: The gold answer. wanted: gold turns. missed: those that were not shown, and where they were.
-        held: By signal what those that were shown have more of than the best others, in the mean.
-        evidence: Ids of the entries that were shown, best first. shown: how many of a kind, and their tokens.
-        recall: Share of the gold turns shown; None without gold turns.
-        f1, verdict: Of the answer; None where none was asked for.
-        error: What the question crashed with; it then counts as wrong.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    conversation: str
-    id: str
-    theta: str
-    memory: int
-    question: str
-    category: str | None
-    gold: str | None
-    wanted: tuple[str, ...]
-    missed: tuple[MissedView, ...] = ()
-    held: dict[str, float] = {}
-    evidence: tuple[str, ...] = ()
-    shown: ShownView = ShownView()
-    recall: float | None = None
-    answer: str | None = None
-    abstained: bool | None = None
-    f1: float | None = None
-    verdict: Verdict | None = None
-    usage: Usage = {}
-    error: str | None = None
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Conversation and question id."""
-        return self.conversation, self.id
-
-    @property
-    def calls(self) -> int:
-        """Model calls it took."""
-        return sum(count["calls"] for count in self.usage.values())
-
-    def blanked(self) -> "QuestionRecord":
-        """The same without what tells why it failed: a control for what the diagnosis reads."""
-        nothing = {"missed": (), "held": {}, "shown": ShownView(), "answer": None, "gold": None}
-        return self.model_copy(update=nothing)
-
-
-class StoredHome(BaseModel):
-    """A conversation that is stored in a home. `memory`: how often it was read."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    home: str
-    memory: int
-    stored: StoredConversation
-
+VERSION = "version"
+"""The dimension that is a configuration's name."""
 
 Measure = Literal["recall", "f1", "judge"]
 """`recall`: share of gold turns shown within the token budget (strict, turn level); `f1`: token F1 of the
@@ -209,12 +40,12 @@ def read_mix(text: str) -> Mix:
         if measure is None or measure in mix:
             known = ", ".join(MEASURES)
             raise BadInput(f"--objective {text!r}: {name!r} is named twice or unknown; measures are {known}")
-        mix[measure] = _share_objective(text, share)
+        mix[measure] = _share_of(text, share)
     total = fsum(mix.values())
     return mix if isclose(total, 1) else {name: share / total for name, share in mix.items()}
 
 
-def _share_objective(text: str, share: str) -> float:
+def _share_of(text: str, share: str) -> float:
     try:
         value = float(share) if share else 1.0
     except ValueError:
@@ -271,6 +102,28 @@ def score(records: Sequence[QuestionRecord], mix: Mapping[Measure, float], *, ba
 def _measured(record: QuestionRecord) -> dict[Measure, float | None]:
     verdict = None if record.verdict is None else float(record.verdict == "CORRECT")
     return {"recall": record.recall, "f1": record.f1, "judge": verdict}
+
+
+def fingerprint(theta: Theta) -> str:
+    """What a configuration is known by: equal where all of it but its name is. 16 hex digits."""
+    plain = theta.model_dump(mode="json", exclude={VERSION})
+    return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def capped(theta: Theta, tokens: int) -> Theta:
+    """The configuration with no more tokens of evidence than the limit, for any category of question.
+
+    So the limit is part of it: loaded elsewhere it shows the same evidence.
+    """
+    paths = ("token_budget", *(f"overrides.{category}.token_budget" for category in theta.overrides))
+    changes = {path: tokens for path in paths if (theta.get(path) or 0) > tokens}
+    return theta.with_changes(changes)[0] if changes else theta
+
+
+def writing(theta: Theta) -> dict[str, Any]:
+    """The dimensions of writing memory, by path: where one of them changes, conversations are read again."""
+    searched = overridable()
+    return {path: theta.get(path) for path in Theta.dimensions() if path not in searched and path != VERSION}
 
 
 R_MAX, TAU, EPSILON = 7, 0.01, 0.005
@@ -340,8 +193,6 @@ class Task(BaseModel):
     def storing(self, theta: Theta) -> Plan:
         """How conversations are stored: under the shipped configuration with this one's dimensions of
         writing, so that memory is the same whatever else of theta changes."""
-        from memcycle.evolution.space import writing
-
         written = Theta().with_changes(writing(theta))[0]
         return Plan(
             data=self.data,

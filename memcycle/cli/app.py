@@ -9,8 +9,15 @@ import typer
 from memcycle.cli.configure import check, check_theta, diff, diff_theta, prompts, show, show_theta, theta
 from memcycle.cli.configure import export as export_prompts
 from memcycle.cli.home import doctor, graph, maintain, scrub
-from memcycle.cli.measure import DATA_SETS, KINDS, command, evaluate, evolve, transfer
-from memcycle.cli.measure import command_evolve as evolve_command
+from memcycle.cli.measure import (
+    DATA_SETS,
+    EVOLVED_ON,
+    eval_command,
+    evaluate,
+    evolve,
+    evolve_command,
+    transfer,
+)
 from memcycle.cli.memories import edit, export, forget, history, import_, memories, undo
 from memcycle.cli.output import explained
 from memcycle.cli.sessions import session, sessions, verify
@@ -182,7 +189,7 @@ for _kind in DATA_SETS:
                 f"memcycle eval {_kind} --data PATH --judge openai:gpt-4o-mini --out run-2 --resume",
             ]
         ),
-    )(explained(command(_kind)))
+    )(explained(eval_command(_kind)))
 _evolve = _register_group(
     _MEASURE,
     "evolve",
@@ -195,7 +202,7 @@ _evolve = _register_group(
 _transfer = typer.Typer(no_args_is_help=True)
 _transfer.callback()(explained(transfer))
 _evolve.add_typer(_transfer, name="transfer")
-for _kind in KINDS:
+for _kind in EVOLVED_ON:
     _evolve.command(
         _kind,
         epilog=_epilog(

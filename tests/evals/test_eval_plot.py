@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from memcycle.evals.report import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Series, line_plot
+from memcycle.evals.plot import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Series, line_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 

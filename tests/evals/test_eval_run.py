@@ -9,7 +9,6 @@ from memcycle.core.errors import BadInput, ModelUnavailable
 from memcycle.evals import run as running
 from memcycle.evals.ask import stops_the_run
 from memcycle.evals.folder import RunFolder
-from memcycle.evals.records import Record, StoredConversation
 from memcycle.memory import Memory
 from memcycle.stores.bank import Bank
 from memcycle.stores.search.search import Search
@@ -73,29 +72,23 @@ def test_only_the_words_and_the_time_of_a_question_reach_search_and_graph(tmp_pa
     assert not [gold for gold in GOLDS for said in seen if re.search(rf"\b{gold}\b", said)]
 
 
+def killed_after(what, done):
+    def watch(progress):
+        if progress[0] == what and progress.done == done:
+            raise KeyboardInterrupt
+
+    return {"watch": watch}
+
+
 def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path):
-    out, asked = tmp_path / "out", []
-
-    def killed(event):
-        if isinstance(event, Record):
-            asked.append(event.id)
-            if len(asked) == 2:
-                raise KeyboardInterrupt
-
+    out, told = tmp_path / "out", []
     with pytest.raises(KeyboardInterrupt):
-        measured(out, options={"watch": killed})
+        measured(out, options=killed_after("asking", 2))
     records = out / "records.jsonl"
     torn = records.read_bytes()[:-40]  # the second line was being written
     records.write_bytes(torn)
-    fresh, events = [], []
-
-    def watched(event):
-        events.append(event)
-        fresh.extend([event.id] if isinstance(event, Record) else [])
-
-    resumed = measured(out, options={"watch": watched, "resume": True})
-    assert fresh == ["q1", "q2", "q3", "q4"]  # the first is told from the file
-    assert not [event for event in events if isinstance(event, StoredConversation)]  # nothing is stored anew
+    resumed = measured(out, options={"watch": told.append, "resume": True})
+    assert told == [("asking", "garden", n, 4) for n in (2, 3, 4)]  # the first is not asked again
     whole = measured(tmp_path / "other")
     timeless = ("seconds", "milliseconds")
     assert {k: v for k, v in resumed.items() if k not in timeless} == {
@@ -108,13 +101,8 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path):
 
 def test_a_home_that_is_gone_is_stored_anew(tmp_path):
     out = tmp_path / "out"
-
-    def killed(event):
-        if isinstance(event, StoredConversation):
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        measured(out, options={"watch": killed})
+        measured(out, options=killed_after("asking", 1))
     folder = RunFolder(out)
     assert folder.home("garden").is_dir()
     folder.drop_homes()

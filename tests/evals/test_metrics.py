@@ -6,19 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memcycle.evals import metrics
 from memcycle.evals.metrics import (
     ADVERSARIAL,
     MULTI_HOP,
     OPEN_DOMAIN,
     abstains,
-    all_found,
     bleu1,
     counted,
+    counted_turns,
+    fitting,
+    nothing_found,
     recall,
-    session_any,
+    scores,
     token_f1,
-    within_tokens,
+    whole_context,
 )
+from memcycle.evals.records import Scores
+from tests.banks import fact
+from tests.evals.small_eval import plan, sample
 
 
 @pytest.mark.parametrize(
@@ -94,43 +100,89 @@ def test_scores_are_shares(prediction, gold, category):
     assert 0 <= bleu1(prediction, gold) <= 1
 
 
-def test_recall_is_the_share_of_gold_turns():
-    assert recall(["D1:1", "D1:9", "D1:1"], ["D1:1", "D1:2"]) == 0.5
-    assert recall([], ["D1:1"]) == 0
-    assert not all_found(["D1:1"], ["D1:1", "D1:2"])
-    assert all_found(["D1:2", "D1:3", "D1:1"], ["D1:1", "D1:2"])
-
-
-def test_one_gold_session_is_enough_for_the_lenient_measure():
-    assert session_any(["3", "7"], ["1", "7"])
-    assert not session_any(["3"], ["1", "7"])
-    assert not session_any([], ["1"])
-
-
-@pytest.mark.parametrize("measure", [recall, all_found, session_any])
-def test_without_gold_nothing_can_be_measured(measure):
-    with pytest.raises(ValueError, match="at least one gold"):
-        measure(["D1:1"], [])
-
-
 @pytest.mark.parametrize(
     ("turns", "granularity", "counts"),
     [
         (("D1:1",), "raw", ("D1:1",)),
-        (("D1:1",), "fact", ("D1:1",)),
         (("D1:1", "D1:1"), "fact", ("D1:1",)),
         (("D1:1", "D1:2"), "fact", ()),
         ((), "fact", ()),
         (("D1:1",), "episode", ()),
-        (("D1:1", "D1:2"), "episode", ()),
     ],
 )
 def test_only_turns_and_facts_of_one_turn_count(turns, granularity, counts):
     assert counted(turns, granularity) == counts
 
 
-def test_a_budget_takes_what_still_fits():
-    items = [(40, ["D1:1"]), (70, ["D1:2"]), (50, ["D1:3", "D1:1"]), (10, []), (1, ["D1:4"])]
-    assert within_tokens(items, 100) == ["D1:1", "D1:3"]
-    assert within_tokens(items, 101) == ["D1:1", "D1:3", "D1:4"]
-    assert within_tokens(items, 0) == []
+SESSIONS = {"D1:1": "1", "D1:2": "1", "D2:1": "2", "D3:1": "3"}
+
+
+def raw(turn):
+    return fact(f"said in {turn}", turn, granularity="raw")
+
+
+@pytest.fixture(autouse=True)
+def _twenty_tokens_each(monkeypatch):
+    monkeypatch.setattr(metrics, "tokens_of", lambda _: 20)
+
+
+def score(found, gold, **more):
+    changes = {"k": 2, "token_budget": 50} | more
+    return scores(found, gold, plan=plan(sample(), **changes), sessions=SESSIONS)
+
+
+def test_raw_turns_and_facts_of_one_turn_count_and_nothing_coarser():
+    episode = fact("a day", "D3:1", granularity="episode")
+    found = [fact("both", "D1:1", "D1:2"), fact("one", "D2:1"), raw("D2:1"), episode, raw("D1:1")]
+    assert counted_turns(found) == ["D2:1", "D1:1"]
+
+
+def test_recall_is_of_distinct_turns_and_of_entries_as_they_are():
+    found = [raw("D1:1"), fact("the same again", "D1:1"), raw("D2:1"), raw("D3:1")]
+    done = score(found, ("D1:1", "D2:1"))
+    assert done.recall == {"2": 1.0, "5": 1.0, "10": 1.0, "20": 1.0, "30": 1.0}
+    assert done.as_entries["2"] == 0.5
+    assert done.all_evidence["2"] == 1.0
+    assert score(found, ("D1:1", "D2:1"), k=1).all_evidence["1"] == 0.0
+
+
+def test_budgets_take_what_fits():
+    done = score([raw("D1:1"), raw("D1:2"), raw("D2:1")], ("D2:1",))
+    assert done.recall_at_tokens["50"] == 0.0  # two entries of 20 tokens
+    assert done.recall_at_tokens["250"] == 1.0
+    assert (done.shown, done.tokens) == (0.0, 40)
+
+
+def test_the_lenient_measure_is_a_hit_in_any_turn_of_the_session():
+    done = score([raw("D1:2")], ("D1:1", "D2:1"))
+    assert done.session_any == {"5": 1.0, "10": 1.0}
+    assert done.recall["30"] == 0.0
+
+
+def test_a_question_without_gold_turns_has_no_shares():
+    assert score([raw("D1:1")], ()) == Scores(tokens=20)
+
+
+def test_what_does_not_fit_is_passed_over(monkeypatch):
+    short, long = raw("D1:1"), fact("x", "D2:1")
+    monkeypatch.setattr(metrics, "tokens_of", lambda one: 10 if one is short else 100)
+    assert fitting([long, short], 5, 50) == [short]
+    assert fitting([short, short], 1, 50) == [short]
+
+
+def test_everything_is_found_in_everything():
+    turns = [raw(name) for name in SESSIONS]
+    assert whole_context(turns, ("D1:1",)) == Scores(shown=1.0, tokens=80)
+    assert whole_context(turns, ()).shown is None
+
+
+@pytest.mark.parametrize("gold", [(), ("D1:1",)])
+def test_a_crash_found_nothing_of_what_there_was_to_find(gold):
+    done = nothing_found(gold, plan(sample()))
+    assert done.shown == (0.0 if gold else None)
+    assert set(done.recall.values()) == ({0.0} if gold else set())
+
+
+def test_without_gold_nothing_can_be_measured():
+    with pytest.raises(ValueError, match="at least one gold"):
+        recall(["D1:1"], [])

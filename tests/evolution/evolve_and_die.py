@@ -14,10 +14,10 @@ from langchain_core.runnables import RunnableLambda
 from memcycle.agents.diagnoser import Change, DiagnoserOutput
 from memcycle.agents.roles import Roles
 from memcycle.core.theta import Theta, Weights
-from memcycle.evolution.folder import EvolveFolder
 from memcycle.evolution.lab import Asker, Lab
+from memcycle.evolution.records import EvolveFolder
 from memcycle.evolution.run import run
-from memcycle.evolution.space import fingerprint
+from memcycle.evolution.task import fingerprint
 from tests.evolution.made_evolution import SAMPLES, task
 from tests.fakes import FakeEmbeddings
 

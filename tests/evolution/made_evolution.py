@@ -11,10 +11,9 @@ from memcycle.core.settings import Settings
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import Question, Sample
-from memcycle.evolution.folder import EvolveFolder
 from memcycle.evolution.lab import Lab
-from memcycle.evolution.space import fingerprint
-from memcycle.evolution.task import QuestionRecord, Task
+from memcycle.evolution.records import EvolveFolder, QuestionRecord
+from memcycle.evolution.task import Task, fingerprint
 
 BEGUN = Theta(token_budget=500)
 START = datetime(2024, 5, 1, 9, tzinfo=UTC)

@@ -8,7 +8,7 @@ from memcycle.core.errors import RoleFailed
 from memcycle.core.theta import Theta
 from memcycle.evolution.evolve import build_evolve
 from memcycle.evolution.run import run
-from memcycle.evolution.space import fingerprint
+from memcycle.evolution.task import fingerprint
 from tests.evolution.made_evolution import BEGUN, ScoredLab, changes, missed, scripted
 
 

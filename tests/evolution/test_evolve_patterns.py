@@ -4,8 +4,8 @@ import pytest
 
 from memcycle.agents.diagnoser import ShownView
 from memcycle.core.theta import Theta, Weights
-from memcycle.evolution.diagnosis import diagnoser_input, pattern_of
-from memcycle.evolution.task import QuestionRecord
+from memcycle.evolution.records import QuestionRecord
+from memcycle.evolution.theta.diagnosis import diagnoser_input, pattern_of
 from tests.evolution.made_evolution import missed, task
 
 FULL = ShownView(entries={"raw": 18}, tokens={"raw": 480}, k=30, token_budget=500)

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
-    return evolve(tmp_path_factory.mktemp("unbroken") / "out")
+    path = tmp_path_factory.mktemp("unbroken") / "out"
+    return path, evolve(path)
 
 
 def kill_at(path, question):
@@ -31,6 +32,7 @@ def kill_at(path, question):
     assert done.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", [4, 21, 52])
 def test_a_killed_run_goes_on_with_the_round_it_was_in(tmp_path, unbroken, question):
     """In the first round's training questions, in the second's guard questions, in the held-out figures."""
@@ -39,7 +41,7 @@ def test_a_killed_run_goes_on_with_the_round_it_was_in(tmp_path, unbroken, quest
     assert len(before) == question - 1
     figures = evolve(tmp_path / "out", resume=True)
     assert {key: figures[key] for key in ("rounds", "best", "start", "gain", "theta")} == {
-        key: unbroken[key] for key in ("rounds", "best", "start", "gain", "theta")
+        key: unbroken[1][key] for key in ("rounds", "best", "start", "gain", "theta")
     }
     times = Counter((tmp_path / "asked.txt").read_text().splitlines())
     assert set(times.values()) == {1}, "no question is asked again"
@@ -47,14 +49,11 @@ def test_a_killed_run_goes_on_with_the_round_it_was_in(tmp_path, unbroken, quest
     assert len(diagnosed) == len(figures["rounds"]) - 1, "and no finished node is run again"
 
 
-def test_a_finished_run_is_read_not_run(tmp_path, unbroken):
-    evolve(tmp_path / "out")
-    asked = (tmp_path / "asked.txt").read_text()
-    assert evolve(tmp_path / "out", resume=True)["rounds"] == unbroken["rounds"]
-    assert (tmp_path / "asked.txt").read_text() == asked
-
-
-def test_a_run_is_not_gone_on_with_unasked(tmp_path):
-    evolve(tmp_path / "out")
+def test_a_finished_run_is_read_not_run_and_not_gone_on_with_unasked(unbroken):
+    path, figures = unbroken
+    asked = path.parent / "asked.txt"
+    before = asked.read_text()
+    assert evolve(path, resume=True)["rounds"] == figures["rounds"]
+    assert asked.read_text() == before
     with pytest.raises(BadInput, match="add --resume"):
-        evolve(tmp_path / "out")
+        evolve(path)

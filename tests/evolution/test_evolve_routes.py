@@ -2,7 +2,7 @@
 
 import pytest
 
-from memcycle.evolution.evolve import after_evaluate, after_guard, decision, has_dropped, is_best
+from memcycle.evolution.theta.nodes import after_evaluate, after_guard, decision, has_dropped, is_best
 from tests.evolution.made_evolution import task
 
 BEST = {"round": 1, "theta": {}, "train": 0.6, "guard": 0.6, "memory": 0}

@@ -4,7 +4,8 @@ import pytest
 
 from memcycle.core.errors import BadInput
 from memcycle.evals.dataset import Question
-from memcycle.evolution.task import drawn, has_failed, in_words, read_mix, score, split_up
+from memcycle.evolution.splits import drawn, split_up
+from memcycle.evolution.task import has_failed, in_words, read_mix, score
 from tests.evolution.made_evolution import SAMPLES
 from tests.evolution.test_evolve_patterns import record
 

@@ -5,7 +5,7 @@ import pytest
 from memcycle.agents.diagnoser import DiagnoserInput, FailureView, HeldView, MissedView, ShownView, TriedView
 from memcycle.agents.rules.diagnoser import diagnoser
 from memcycle.core.theta import Theta, Weights
-from memcycle.evolution.space import views, with_all
+from memcycle.evolution.theta.space import views, with_all
 
 WEAK = Theta().with_changes(
     {

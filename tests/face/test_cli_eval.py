@@ -75,8 +75,8 @@ def test_figures_as_people_read_them(tmp_path):
     assert "memcycle" in result.stdout
     assert "weighted_sum" in result.stdout
     assert str(out / "report.md") in result.stdout.replace("\n", "")
-    assert "stored made-up-1: 5 turns" in result.stderr
-    assert "asked made-up-1" in result.stderr
+    assert "storing made-up-1: 5" in result.stderr
+    assert "asking made-up-1: 4" in result.stderr
 
 
 def test_a_run_is_resumed_and_another_is_refused(tmp_path):

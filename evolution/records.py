@@ -1,4 +1,4 @@
-"""The folder of an evolution: its task, records as they are made, artefacts by round, and what came of it."""
+"""What an evolution writes down, and the folder it is written into."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,10 +6,47 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
+from memcycle.agents.diagnoser import MissedView, ShownView
 from memcycle.evals.folder import Lines, RunFolder
-from memcycle.evolution.task import QuestionRecord, StoredHome
+from memcycle.evals.records import AskedQuestion, StoredConversation
+
+
+class QuestionRecord(AskedQuestion):
+    """One question: what it was scored against, what was shown and missed, what was answered.
+
+    Attributes:
+        theta: Fingerprint of the configuration it was asked under. memory: which reading of the conversation.
+        wanted: Gold turns. missed: those that were not shown, and where they were.
+        held: By signal what those that were shown have more of than the best others, in the mean.
+        evidence: Ids of the entries that were shown, best first. shown: how many of a kind, and their tokens.
+        recall: Share of the gold turns shown; None without gold turns.
+    """
+
+    theta: str
+    memory: int
+    wanted: tuple[str, ...]
+    missed: tuple[MissedView, ...] = ()
+    held: dict[str, float] = {}
+    evidence: tuple[str, ...] = ()
+    shown: ShownView = ShownView()
+    recall: float | None = None
+
+    def blanked(self) -> "QuestionRecord":
+        """The same without what tells why it failed: a control for what the diagnosis reads."""
+        nothing = {"missed": (), "held": {}, "shown": ShownView(), "answer": None, "gold": None}
+        return self.model_copy(update=nothing)
+
+
+class StoredHome(BaseModel):
+    """A conversation that is stored in a home. `memory`: how often it was read."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    home: str
+    memory: int
+    stored: StoredConversation
 
 
 class EvolveFolder(RunFolder):

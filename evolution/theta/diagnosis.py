@@ -15,8 +15,9 @@ from memcycle.agents.diagnoser import (
     TriedView,
 )
 from memcycle.core.theta import Theta
-from memcycle.evolution.space import views
-from memcycle.evolution.task import QuestionRecord, Task, has_failed, in_words, score, value
+from memcycle.evolution.records import QuestionRecord
+from memcycle.evolution.task import Task, has_failed, in_words, score, value
+from memcycle.evolution.theta.space import views
 
 NEAR, FAR = 10, 50
 """Place in a view up to which that view has found a turn, and from which none has."""

@@ -20,7 +20,7 @@ class Best(TypedDict):
 
 
 class Proposal(TypedDict):
-    """What was made of the Diagnoser's changes; see `memcycle.evolution.space.Applied`."""
+    """What was made of the Diagnoser's changes; see `memcycle.evolution.theta.space.Applied`."""
 
     theta: dict[str, Any]
     applied: dict[str, Any]

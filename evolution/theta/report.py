@@ -1,0 +1,155 @@
+"""The report of an evolution in Markdown, and its scores over the rounds as a plot."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from memcycle.evals.plot import Axis, Series, line_plot
+from memcycle.evals.records import versions
+from memcycle.evals.report import share, table, whole
+from memcycle.evolution.lab import Lab
+from memcycle.evolution.report import between, signed
+from memcycle.evolution.task import in_words
+
+
+def trajectory(summary: Mapping[str, Any]) -> str:
+    """Training and guard scores by round, and the held-out figures at its ends."""
+    rows = summary["rounds"]
+    last = max(float(rows[-1]["round"]), 1.0)
+    series = [
+        Series("guard", tuple((float(row["round"]), row["guard"]) for row in rows)),
+        Series("train", tuple((float(row["round"]), row["train"]) for row in rows)),
+        Series("held out: start", ((0.0, summary["start"]["held_out"]),)),
+        Series("held out: best", ((float(summary["best"]["round"]), summary["best"]["held_out"]),)),
+    ]
+    if summary["random"] is not None:
+        series.append(Series("held out: random", ((last, summary["random"]["held_out"]),)))
+    return line_plot(
+        series, title="Score by round", x_label="round", y_label="score", axis=Axis.of_rounds(last)
+    )
+
+
+def report(lab: Lab, summary: Mapping[str, Any], command: str) -> str:
+    """The whole report."""
+    return (
+        "\n\n".join(
+            part
+            for part in (
+                "# Evolution of a retrieval configuration",
+                _setting(lab, command),
+                _held_out(summary),
+                _rounds(summary["rounds"]),
+                f"![Scores by round]({lab.folder.plot.name})",
+                _diagnoses(lab, summary["rounds"]),
+                _changed(summary["changed"]),
+                _ablation(summary["ablation"]),
+                "Versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()) + ".",
+            )
+            if part
+        )
+        + "\n"
+    )
+
+
+def _setting(lab: Lab, command: str) -> str:
+    task = lab.task
+    splits = ", ".join(
+        f"{split.replace('_', ' ')}: {sum(map(len, own.values()))} questions of {', '.join(own)}"
+        for split, own in task.splits.items()
+    )
+    blank = " The Diagnoser was shown blanked records." if task.blank else ""
+    return "\n\n".join(
+        (
+            f"Objective: {in_words(task.objective, balanced=task.balanced)}, at {task.token_budget} tokens "
+            f"of evidence at most. Start: `{task.start_name}`. Data: {task.file} ({task.sha256[:12]}); "
+            f"{splits}.",
+            f"Facts by {task.facts}, recall by {task.model}, diagnosis by {task.diagnoser}, "
+            f"{'answers judged by ' + task.judge if task.judge else 'no judge'}; seed {task.seed}.{blank} "
+            "The diagnosis saw the training questions alone, the guard decided by its own, and held-out "
+            "questions were asked once of each configuration that is reported.",
+            f"```sh\n{command}\n```" if command else "",
+        )
+    ).strip()
+
+
+def _held_out(summary: Mapping[str, Any]) -> str:
+    rows = [("start", summary["start"]), ("best", summary["best"])]
+    rows += [(name, own) for name, own in summary["beside"].items()]
+    if summary["random"] is not None:
+        rows.append((f"random search, {len(summary['random']['seeds'])} seeds", summary["random"]))
+    gain = summary["gain"]
+    lines = table(
+        ("configuration", "held out", "95 % interval", "tokens"),
+        [
+            (name, share(own["held_out"]), between(own["interval"]), whole(own.get("tokens")))
+            for name, own in rows
+        ],
+    )
+    said = f"Gain of the best over the start, paired: {signed(gain['gain'])} {between(gain['interval'])}."
+    return f"## Held out\n\n{lines}\n\n{said}"
+
+
+def _rounds(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = table(
+        ("round", "train", "guard", "decision", "why", "configuration"),
+        [
+            (
+                str(row["round"]),
+                share(row["train"]),
+                share(row["guard"]),
+                row["decision"],
+                row["why"],
+                row["theta"][:8] + (" (best)" if row["best"] else ""),
+            )
+            for row in rows
+        ],
+    )
+    return f"## Rounds\n\n{lines}"
+
+
+def _diagnoses(lab: Lab, rows: Iterable[Mapping[str, Any]]) -> str:
+    parts = []
+    for row in rows:
+        path = lab.folder.round(row["round"]) / "diagnosis.json"
+        if path.is_file():
+            parts.append(_diagnosis(row["round"], json.loads(path.read_text("utf-8"))))
+    return "\n\n".join(["## Diagnoses", *parts]) if parts else ""
+
+
+def _diagnosis(number: int, diagnosis: Mapping[str, Any]) -> str:
+    patterns = ", ".join(f"{one['name']} {one['count']}" for one in diagnosis["patterns"]) or "no failure"
+    proposal = diagnosis["proposal"]
+    reasons = {one["path"]: one for one in diagnosis["changes"]}
+    lines = [
+        f"- `{path}` {value}: {reasons[path]['reason']}" if path in reasons else f"- `{path}` {value}"
+        for path, value in proposal["applied"].items()
+    ]
+    lines += [f"- clamped `{one['path']}`: {one['asked']} to {one['given']}" for one in proposal["clamped"]]
+    lines += [f"- wished for, not there: `{one['path']}`: {one['reason']}" for one in proposal["proposed"]]
+    lines += [f"- refused `{one['path']}`: {one['why']}" for one in proposal["refused"]]
+    failed = [f"- the Diagnoser failed: {diagnosis['failed']}"] if diagnosis["failed"] else []
+    return "\n".join([f"Round {number}: {patterns}.", "", *(failed or lines or ["- nothing proposed"])])
+
+
+def _changed(changed: Mapping[str, Sequence[Any]]) -> str:
+    if not changed:
+        return "## What changed\n\nNothing: the start is the best."
+    rows = [(f"`{path}`", str(old), str(new)) for path, (old, new) in changed.items()]
+    return "## What changed\n\n" + table(("dimension", "start", "best"), rows)
+
+
+def _ablation(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    rows = [
+        (
+            row["mechanism"],
+            row["switched"],
+            share(row["score"]),
+            signed(row["gain"]),
+            between(row["interval"]),
+        )
+        for row in found["rows"]
+    ]
+    head = f"## Ablation\n\nThe best scores {share(found['score'])} on {found['split'].replace('_', ' ')}."
+    return f"{head}\n\n" + table(("mechanism", "switched", "score", "change", "95 % interval"), rows)
