@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
+from pydantic import Field, TypeAdapter, field_validator, model_validator
 
 from memcycle.core.entry import Granularity, Kind
 from memcycle.core.redaction import Redact
-from memcycle.core.theta import Switches, Theta
+from memcycle.core.theta import Part, Switches, Theta
 
 _log = logging.getLogger(__name__)
 
@@ -20,10 +20,8 @@ YEAR = 366 * 86_400
 """Seconds."""
 
 
-class Verification(BaseModel):
+class Verification(Part):
     """How a session's memory is examined when it ends, and so what that costs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     probes: int = Field(5, ge=1, le=50, description="questions a session (MemMA J)")
     k: int = Field(30, ge=1, le=200, description="entries each is answered from")
@@ -36,15 +34,13 @@ class Verification(BaseModel):
     )
 
 
-class Approval(BaseModel):
+class Approval(Part):
     """What a person is asked about before it is written; nothing by default.
 
     A graph that asks stops with an interrupt and goes on when it is resumed, so it needs a checkpointer. Not
     asked about are turns and episodes, which only tell what was said, and what maintenance unites: that
     leaves no statement out, and `undo` takes it back.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     delete: bool = Field(False, description="before a fact is deleted")
     update: bool = Field(False, description="before a fact is replaced by another")
@@ -58,7 +54,7 @@ class Approval(BaseModel):
         return self.delete or self.update or bool(self.kinds)
 
 
-class Retention(BaseModel):
+class Retention(Part):
     """How long, or how many, entries of some kind are kept.
 
     What is past a limit leaves recall at a session's end or by `memcycle maintain`; `undo` brings it back.
@@ -66,8 +62,6 @@ class Retention(BaseModel):
     Attributes:
         kind, granularity, user, workspace: Which entries; None is all.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Kind | None = None
     granularity: Granularity | None = None
@@ -87,7 +81,7 @@ class Retention(BaseModel):
         return self
 
 
-class Settings(BaseModel):
+class Settings(Part):
     """Plain data; an explicit argument always wins over the environment.
 
     Attributes:
@@ -107,8 +101,6 @@ class Settings(BaseModel):
         idle_after: Seconds without a new turn, a year at most, after which `Memory` ends a session; None
             never does.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     home: Path = DEFAULT_HOME
     timezone: str = "UTC"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.verifier import VerifierInput
 from memcycle.agents.views import MemoryView, TurnView
+from memcycle.prompts import PromptSet
 
 NOW = datetime(2024, 6, 1, 10, tzinfo=UTC)
 TEXTS = {
@@ -161,6 +163,15 @@ roles_and_texts = [pytest.param(role, kind, id=f"{role}-{kind}") for role in OUT
 
 def test_every_role_has_an_input_here():
     assert set(inputs([])) == set(OUTPUTS) == set(Roles.rules().names())
+
+
+@pytest.mark.parametrize("role", OUTPUTS)
+def test_a_role_is_one_file_and_its_prompt(role):
+    module, name = import_module(f"memcycle.agents.{role}"), role.title().replace("_", "")
+    assert OUTPUTS[role] is getattr(module, f"{name}Output")
+    assert type(inputs(TEXTS["plain"])[role]) is getattr(module, f"{name}Input")
+    assert "Where it fails" in module.__doc__
+    assert PromptSet.shipped().text(role)
 
 
 @pytest.mark.parametrize(("role", "kind"), roles_and_texts)
