@@ -1,6 +1,7 @@
-"""Remembering what a conversation said: at once or in the background, each message once, failures kept.
+"""Memory beside an agent's run: recalled within a time limit, recorded at once or later, failures kept.
 
-LangChain and LangGraph hand the configuration of a run on in context variables; an empty context has none.
+LangChain and LangGraph hand the configuration of a run on in context variables: what is called in an empty
+context is no part of that run.
 """
 
 import asyncio
@@ -22,25 +23,25 @@ from langchain_core.messages import BaseMessage
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.idle import KEPT_FAILURES, Failure, IdleSessions, describe_error
-from memcycle.integrations.messages import Asked, Recalled, not_stored
+from memcycle.integrations.messages import Recall, RecallRequest, not_stored
 from memcycle.memory import Memory
 from memcycle.results import Added, Answer
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
 
-def apart(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Calls in an empty context."""
+
+def call_detached(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Calls outside the run that is going on."""
     return contextvars.Context().run(call, *args, **kwargs)
 
 
-def task_apart(coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-    """A task with an empty context, on the running loop."""
+def task_detached(coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    """A task outside the run that is going on, on the running loop."""
     return asyncio.get_running_loop().create_task(coroutine, context=contextvars.Context())
 
-
-_log = logging.getLogger(__name__)
 
 KEPT = 64
 """Recalls that are kept for the further model calls of their turn."""
@@ -65,12 +66,12 @@ class _Attempt:
         return max(0.0, self.until - time.monotonic())
 
 
-class Recalling:
+class Recaller:
     """Recalls for a conversation, once for each message, and never waits longer than `limit`.
 
-    A recall runs apart from the run that wants it: nothing of it is streamed or checkpointed there. One that
-    is late is not broken off; the next model call of the same turn may find it done. Thread-safe, and for
-    any event loop.
+    A recall is no part of the run that wants it: nothing of it is streamed or checkpointed there. One that is
+    late is not broken off; the next model call of the same turn may find it done. Thread-safe, and for any
+    event loop.
     """
 
     def __init__(
@@ -93,105 +94,97 @@ class Recalling:
         self.memory, self.limit = memory, limit
         self._k, self._token_budget = k, token_budget
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Asked, _Attempt] = OrderedDict()
-        self._late: set[concurrent.futures.Future[Answer]] = set()
+        self._kept: OrderedDict[RecallRequest, _Attempt] = OrderedDict()
+        self._running: list[_Attempt] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def recall(self, asked: Asked) -> Recalled:
-        """What memory holds on what was asked."""
-        attempt = self._attempt(asked, self._in_thread)
+    def recall(self, request: RecallRequest) -> Recall:
+        """What memory holds on what is asked."""
+        attempt = self._attempt(request, self._in_thread)
         if attempt is None:
-            return Recalled("unavailable", why="late")
+            return Recall("unavailable", why="late")
         concurrent.futures.wait([attempt.future], timeout=attempt.left)
         return self._read(attempt)
 
-    async def arecall(self, asked: Asked) -> Recalled:
+    async def arecall(self, request: RecallRequest) -> Recall:
         """Awaitable `recall`: models are awaited natively."""
-        attempt = self._attempt(asked, self._in_task)
+        attempt = self._attempt(request, self._in_task)
         if attempt is None:
-            return Recalled("unavailable", why="late")
+            return Recall("unavailable", why="late")
         if not attempt.future.done():
             await _settled(attempt)
         return self._read(attempt)
 
-    def _attempt(self, asked: Asked, start: Callable[[Asked, _Attempt], None]) -> _Attempt | None:
-        """The recall of this message, begun if it is not; None while too many late ones still run."""
-        with self._lock:
-            known = self._kept.get(asked)
-            if known is not None and time.monotonic() < known.started + KEPT_FOR:
-                return known
-            if len(self._late) >= MOST_LATE:
-                _log.warning("memory is not asked: %d recalls are late and still run", len(self._late))
-                return None
-            now = time.monotonic()
-            attempt = _Attempt(now, now + self.limit)
-            if asked.message_id is not None:
-                self._kept[asked] = attempt
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
-        start(asked, attempt)
-        return attempt
-
-    def drop(self, asked: Asked) -> None:
+    def drop(self, request: RecallRequest) -> None:
         """The turn is over: asked again, this is another recall."""
         with self._lock:
-            self._kept.pop(asked, None)
+            self._kept.pop(request, None)
 
-    def _read(self, attempt: _Attempt) -> Recalled:
+    def _attempt(
+        self, request: RecallRequest, start: Callable[[RecallRequest, _Attempt], None]
+    ) -> _Attempt | None:
+        """The recall of this message, begun if it is not; None while too many late ones still run."""
+        now = time.monotonic()
+        with self._lock:
+            known = self._kept.get(request)
+            if known is not None and now < known.started + KEPT_FOR:
+                return known
+            self._running = [one for one in self._running if not one.future.done()]
+            late = sum(one.until <= now for one in self._running)
+            if late >= MOST_LATE:
+                _log.warning("memory is not asked: %d recalls are late and still run", late)
+                return None
+            attempt = _Attempt(now, now + self.limit)
+            self._running.append(attempt)
+            if request.message_id is not None:
+                self._kept[request] = attempt
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+        start(request, attempt)
+        return attempt
+
+    def _read(self, attempt: _Attempt) -> Recall:
         future, seconds = attempt.future, min(time.monotonic() - attempt.started, self.limit)
         if not future.done():
-            self._note_late(future)
             _log.warning("memory is unavailable: no recall within %.3g seconds", self.limit)
-            return Recalled("unavailable", why="late", seconds=seconds)
+            return Recall("unavailable", why="late", seconds=seconds)
         error = future.exception()
         if error is not None:
             why = describe_error(error) if isinstance(error, Exception) else type(error).__name__
             _log.warning("memory is unavailable: %s", why)
-            return Recalled("unavailable", why=why, seconds=seconds)
-        return Recalled.of(future.result().evidence, seconds)
+            return Recall("unavailable", why=why, seconds=seconds)
+        return Recall.of(future.result().evidence, seconds)
 
-    def _note_late(self, future: "concurrent.futures.Future[Answer]") -> None:
-        with self._lock:
-            if future in self._late:
-                return
-            self._late.add(future)
-        future.add_done_callback(self._no_longer_late)
+    def _options(self, request: RecallRequest) -> dict[str, Any]:
+        k = self._k if request.k is None else request.k
+        return {**request.scope.model_dump(), "k": k, "token_budget": self._token_budget}
 
-    def _no_longer_late(self, future: "concurrent.futures.Future[Answer]") -> None:
-        with self._lock:
-            self._late.discard(future)
-
-    def _named(self, asked: Asked) -> dict[str, Any]:
-        return {
-            **asked.scope.model_dump(),
-            "k": self._k if asked.k is None else asked.k,
-            "token_budget": self._token_budget,
-        }
-
-    def _in_thread(self, asked: Asked, attempt: _Attempt) -> None:
+    def _in_thread(self, request: RecallRequest, attempt: _Attempt) -> None:
         """Runs it in a thread of its own. A daemon: recall writes no memory, and may hang for good."""
 
         def run() -> None:
             try:
-                attempt.future.set_result(self.memory.recall(asked.question, **self._named(asked)))
+                attempt.future.set_result(self.memory.recall(request.question, **self._options(request)))
             except BaseException as error:  # noqa: BLE001 - handed to whoever waits, whatever it is
                 attempt.future.set_exception(error)
 
         try:
-            threading.Thread(target=apart, args=(run,), name="memcycle-recall", daemon=True).start()
+            threading.Thread(target=call_detached, args=(run,), name="memcycle-recall", daemon=True).start()
         except RuntimeError as error:  # no thread to be had
             attempt.future.set_exception(error)
 
-    def _in_task(self, asked: Asked, attempt: _Attempt) -> None:
+    def _in_task(self, request: RecallRequest, attempt: _Attempt) -> None:
         async def run() -> None:
             try:
-                attempt.future.set_result(await self.memory.arecall(asked.question, **self._named(asked)))
+                attempt.future.set_result(
+                    await self.memory.arecall(request.question, **self._options(request))
+                )
             except BaseException as error:
                 attempt.future.set_exception(error)
                 if not isinstance(error, Exception):
                     raise
 
-        task = task_apart(run())
+        task = task_detached(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -220,8 +213,8 @@ SOON = 0.05
 """Seconds before what was handed over is remembered, so that what comes together is read together."""
 
 
-class Remembering:
-    """Hands conversations to a memory. What the ledger holds already is not handed over again.
+class Recorder:
+    """Records conversations in a memory. What the ledger holds already is not handed over again.
 
     It is the ledger that tells what is new: what failed, or was lost with its process, is made good by the
     next turn of its conversation. Thread-safe.
@@ -242,7 +235,7 @@ class Remembering:
         self._failed: deque[Failure] = deque(maxlen=KEPT_FAILURES)
         self._closed = False
         self._later = IdleSessions(
-            self._remember_waiting,
+            self._record_waiting,
             SOON,
             now=lambda: datetime.now(UTC),
             give_up=self._give_up,
@@ -261,7 +254,7 @@ class Remembering:
     async def anow(self, scope: Scope, said: Sequence[BaseMessage]) -> Added | Failure:
         """Awaitable `now`: models are awaited natively."""
         try:
-            return await task_apart(self._aadd(scope, said))
+            return await task_detached(self._aadd(scope, said))
         except Exception as error:  # noqa: BLE001 - recorded and logged; the next turn tries again
             return self._failure(scope, error)
 
@@ -303,7 +296,7 @@ class Remembering:
         added = Added()
         with self._reading(scope):
             for chunk in self._chunks(scope, said):
-                added = apart(self.memory.add, chunk, **scope.model_dump())
+                added = call_detached(self.memory.add, chunk, **scope.model_dump())
         return added
 
     async def _aadd(self, scope: Scope, said: Sequence[BaseMessage]) -> Added:
@@ -329,27 +322,26 @@ class Remembering:
         new = not_stored(recent, stored, self.memory.bank.redactor.text)
         return [*([[]] if scope in self._unread else []), *([new] if new else [])]
 
-    def _remember_waiting(self, scope: Scope) -> None:
-        with self._lock:
-            given = list(self._waiting.get(scope, []))
+    def _record_waiting(self, scope: Scope) -> None:
+        given = self._given(scope)
         self._add(scope, given)
-        self._taken(scope, given)
-
-    def _taken(self, scope: Scope, given: Sequence[BaseMessage]) -> None:
-        """Drops what was given; what came meanwhile stays."""
-        done = {id(message) for message in given}
-        with self._lock:
-            left = [message for message in self._waiting.get(scope, []) if id(message) not in done]
-            if left:
-                self._waiting[scope] = left
-            else:
-                self._waiting.pop(scope, None)
+        self._drop(scope, given)
 
     def _give_up(self, scope: Scope, _: Exception) -> None:
         """Drops what waits. `IdleSessions` has told of it, and the next turn hands it over again."""
+        self._drop(scope, self._given(scope))
+
+    def _given(self, scope: Scope) -> list[BaseMessage]:
         with self._lock:
-            given = list(self._waiting.get(scope, []))
-        self._taken(scope, given)
+            return list(self._waiting.get(scope, []))
+
+    def _drop(self, scope: Scope, given: Sequence[BaseMessage]) -> None:
+        """Drops what was given; what came meanwhile stays."""
+        done = {id(message) for message in given}
+        with self._lock:
+            left = [message for message in self._waiting.pop(scope, []) if id(message) not in done]
+            if left:
+                self._waiting[scope] = left
 
     def _failure(self, scope: Scope, error: Exception) -> Failure:
         failure = Failure(scope, 1, describe_error(error), "retry")

@@ -16,7 +16,7 @@ LONGEST_QUESTION = 2000
 """Characters of a message that memory is searched with; of a longer one its beginning and its end."""
 
 
-class Asked(NamedTuple):
+class RecallRequest(NamedTuple):
     """A question to memory: whose, in words, the message it was (None outside a conversation), and how many
     entries are wanted at most (None for the usual number)."""
 
@@ -127,7 +127,7 @@ UNAVAILABLE = (
 )
 
 
-class Recalled(NamedTuple):
+class Recall(NamedTuple):
     """What a recall gave, within its time.
 
     Attributes:
@@ -142,19 +142,19 @@ class Recalled(NamedTuple):
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, evidence: Iterable[Evidence], seconds: float = 0.0) -> "Recalled":
+    def of(cls, evidence: Iterable[Evidence], seconds: float = 0.0) -> "Recall":
         """Evidence that was found, or none."""
         found = tuple(evidence)
         return cls("found" if found else "nothing", found, seconds=seconds)
 
-    def without(self, said: Collection[str]) -> "Recalled":
+    def without(self, said: Collection[str]) -> "Recall":
         """The same without turns whose words the model sees anyway, since they stand in its messages."""
         known = {same_text(text) for text in said}
         left = [one for one in self.evidence if one.granularity != "raw" or same_text(one.text) not in known]
         return self if len(left) == len(self.evidence) else self._replace(evidence=tuple(left))
 
 
-def memory_block(recalled: Recalled) -> str:
+def memory_block(recalled: Recall) -> str:
     """The text that goes into a request: a marked block, never an empty one."""
     if recalled.status == "unavailable":
         text = UNAVAILABLE

@@ -13,8 +13,8 @@ from langgraph.runtime import Runtime
 from memcycle.core.scope import Scope
 from memcycle.graph.context import ScopeOf, parent_scope
 from memcycle.idle import Failure
-from memcycle.integrations.background import Recalling, Remembering
-from memcycle.integrations.messages import Asked, Recalled, memory_block, question_in, said_in
+from memcycle.integrations.background import Recaller, Recorder
+from memcycle.integrations.messages import Recall, RecallRequest, memory_block, question_in, said_in
 from memcycle.integrations.tools import memory_tools
 from memcycle.memory import Memory
 from memcycle.results import Added
@@ -82,8 +82,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.memory = memory
         self._scope_of, self._recall, self._remember = scope, recall, remember
         self._background, self._place = background, place
-        self._recalling = Recalling(reader or memory, limit=recall_timeout, k=k, token_budget=token_budget)
-        self._remembering = Remembering(memory)
+        self._recaller = Recaller(reader or memory, limit=recall_timeout, k=k, token_budget=token_budget)
+        self._recorder = Recorder(memory)
         self.tools = memory_tools(memory, scope=scope) if tools else []
         if remember and memory.idle is None:
             _log.info("sessions are not ended when idle: open the memory with Settings(idle_after=...)")
@@ -102,11 +102,11 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def flush(self, timeout: float | None = None) -> list[Scope]:
         """Waits until what is being remembered in the background is; gives what is not in time."""
-        return self._remembering.flush(timeout)
+        return self._recorder.flush(timeout)
 
     def close(self, timeout: float = 30.0) -> None:
         """Flushes, and ends the background's threads. The memory stays open."""
-        self._remembering.close(timeout)
+        self._recorder.close(timeout)
 
     async def aflush(self, timeout: float | None = None) -> list[Scope]:  # noqa: ASYNC109 - as `flush`
         """Awaitable `flush`."""
@@ -119,51 +119,51 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     @property
     def waiting(self) -> list[Scope]:
         """The conversations of which something waits in the background, or is being remembered now."""
-        return self._remembering.waiting
+        return self._recorder.waiting
 
     @property
     def failures(self) -> list[Failure]:
         """The last failures to remember, at once and in the background."""
-        return self._remembering.failures
+        return self._recorder.failures
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         """Puts into the request what memory holds on the user's last words."""
-        asked = self._asked(request.messages, request.runtime)
-        if asked is None:
+        wanted = self._request(request.messages, request.runtime)
+        if wanted is None:
             return handler(request)
-        return handler(self._informed(request, self._recalling.recall(asked)))
+        return handler(self._informed(request, self._recaller.recall(wanted)))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: AsyncHandler) -> ModelResponse[Any]:
         """Awaitable `wrap_model_call`."""
-        asked = self._asked(request.messages, request.runtime)
-        if asked is None:
+        wanted = self._request(request.messages, request.runtime)
+        if wanted is None:
             return await handler(request)
-        return await handler(self._informed(request, await self._recalling.arecall(asked)))
+        return await handler(self._informed(request, await self._recaller.arecall(wanted)))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Remembers what was said since the last turn; in the background if so wanted."""
-        said, scope = self._over(state, runtime)
+        said, scope = self._end_turn(state, runtime)
         if not self._remember:
             return
         if self._background:
-            self._remembering.later(scope, said)
-            _tell(runtime, "remember", status="queued")
+            self._recorder.later(scope, said)
+            _emit(runtime, "remember", status="queued")
         else:
-            _tell(runtime, "remember", **_outcome(self._remembering.now(scope, said)))
+            _emit(runtime, "remember", **_outcome(self._recorder.now(scope, said)))
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Awaitable `after_agent`."""
         if self._background or not self._remember:
             self.after_agent(state, runtime)
             return
-        said, scope = self._over(state, runtime)
-        _tell(runtime, "remember", **_outcome(await self._remembering.anow(scope, said)))
+        said, scope = self._end_turn(state, runtime)
+        _emit(runtime, "remember", **_outcome(await self._recorder.anow(scope, said)))
 
-    def _over(self, state: AgentState[Any], runtime: Runtime[Any]) -> tuple[list[Any], Scope]:
+    def _end_turn(self, state: AgentState[Any], runtime: Runtime[Any]) -> tuple[list[Any], Scope]:
         """What was said, and whose it is; the turn's recall is over with it."""
-        asked = self._asked(state["messages"], runtime)
-        if asked is not None:
-            self._recalling.drop(asked)
+        wanted = self._request(state["messages"], runtime)
+        if wanted is not None:
+            self._recaller.drop(wanted)
         return said_in(state["messages"]), self._scope(runtime)
 
     def _scope(self, runtime: Runtime[Any]) -> Scope:
@@ -172,12 +172,14 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             runtime.context, get_config(), self._scope_of, user=memory.user, workspace=memory.workspace
         )
 
-    def _asked(self, messages: list[AnyMessage], runtime: Runtime[Any]) -> Asked | None:
+    def _request(self, messages: list[AnyMessage], runtime: Runtime[Any]) -> RecallRequest | None:
         question, message_id = question_in(messages)
-        return Asked(self._scope(runtime), question, message_id) if self._recall and question else None
+        return (
+            RecallRequest(self._scope(runtime), question, message_id) if self._recall and question else None
+        )
 
-    def _informed(self, request: ModelRequest[Any], recalled: Recalled) -> ModelRequest[Any]:
-        _tell(
+    def _informed(self, request: ModelRequest[Any], recalled: Recall) -> ModelRequest[Any]:
+        _emit(
             request.runtime,
             "recall",
             status=recalled.status,
@@ -216,6 +218,6 @@ def _outcome(done: Added | Failure) -> Mapping[str, Any]:
     return {"status": "remembered", "turns": done.turns, "facts": done.facts}
 
 
-def _tell(runtime: Runtime[Any], event: str, **what: Any) -> None:
+def _emit(runtime: Runtime[Any], event: str, **what: Any) -> None:
     """A custom event of the agent's stream: ids and counts, no words."""
     runtime.stream_writer({"memcycle": {"event": event, **what}})

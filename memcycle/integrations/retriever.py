@@ -10,8 +10,8 @@ from langgraph.runtime import get_runtime
 from pydantic import ConfigDict, Field
 
 from memcycle.graph.context import ScopeOf, parent_scope
-from memcycle.integrations.background import Recalling, apart, task_apart
-from memcycle.integrations.messages import Asked, Recalled, first_text, memory_block
+from memcycle.integrations.background import Recaller, call_detached, task_detached
+from memcycle.integrations.messages import Recall, RecallRequest, first_text, memory_block
 from memcycle.memory import Memory
 from memcycle.results import Evidence
 
@@ -51,7 +51,7 @@ class MemoryRetriever(BaseRetriever):
         *,
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - the base class's signature
     ) -> list[Document]:
-        found = apart(self.memory.recall, query, **self._options())
+        found = call_detached(self.memory.recall, query, **self._options())
         return [document(one) for one in found.evidence]
 
     async def _aget_relevant_documents(
@@ -60,7 +60,7 @@ class MemoryRetriever(BaseRetriever):
         *,
         run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002 - the base class's signature
     ) -> list[Document]:
-        found = await task_apart(self.memory.arecall(query, **self._options()))
+        found = await task_detached(self.memory.arecall(query, **self._options()))
         return [document(one) for one in found.evidence]
 
     def _options(self) -> dict[str, Any]:
@@ -104,20 +104,20 @@ def memory_instructions(
         recall_timeout: Seconds that are waited at most.
         k: Memories at most. token_budget: their tokens at most.
     """
-    recalling = Recalling(memory, limit=recall_timeout, k=k, token_budget=token_budget)
+    recaller = Recaller(memory, limit=recall_timeout, k=k, token_budget=token_budget)
 
-    def asked(value: Any, config: RunnableConfig) -> Asked | None:
+    def request(value: Any, config: RunnableConfig) -> RecallRequest | None:
         whose = parent_scope(_context(), config, scope, user=memory.user, workspace=memory.workspace)
         question = first_text(value, QUESTION_KEYS)
-        return Asked(whose, question) if question else None
+        return RecallRequest(whose, question) if question else None
 
     def run(value: Any, config: RunnableConfig) -> str:
-        question = asked(value, config)
-        return memory_block(recalling.recall(question) if question else Recalled("nothing"))
+        wanted = request(value, config)
+        return memory_block(recaller.recall(wanted) if wanted else Recall("nothing"))
 
     async def arun(value: Any, config: RunnableConfig) -> str:
-        question = asked(value, config)
-        return memory_block(await recalling.arecall(question) if question else Recalled("nothing"))
+        wanted = request(value, config)
+        return memory_block(await recaller.arecall(wanted) if wanted else Recall("nothing"))
 
     return RunnableLambda(run, afunc=arun, name="memory_instructions")
 

@@ -15,8 +15,15 @@ from memcycle.core.scope import Scope
 from memcycle.graph.context import ScopeOf, parent_scope
 from memcycle.graph.guards import requested_deletion, stands_in
 from memcycle.idle import Failure
-from memcycle.integrations.background import Recalling, Remembering
-from memcycle.integrations.messages import UNAVAILABLE, Asked, Recalled, is_made_up, memory_line, one_line
+from memcycle.integrations.background import Recaller, Recorder
+from memcycle.integrations.messages import (
+    UNAVAILABLE,
+    Recall,
+    RecallRequest,
+    is_made_up,
+    memory_line,
+    one_line,
+)
 from memcycle.memory import Memory
 from memcycle.results import Added
 
@@ -65,8 +72,9 @@ def memory_tools(
     return [
         StructuredTool.from_function(acts.search, acts.asearch, "search_memory", SEARCH),
         StructuredTool.from_function(acts.remember, acts.aremember, "remember", REMEMBER),
-        StructuredTool.from_function(acts.forget, acts.aforget, "forget_memory", FORGET),
-        StructuredTool.from_function(acts.history, acts.ahistory, "memory_history", HISTORY),
+        # Awaited, LangChain runs these two in a thread: they ask no model.
+        StructuredTool.from_function(acts.forget, name="forget_memory", description=FORGET),
+        StructuredTool.from_function(acts.history, name="memory_history", description=HISTORY),
     ]
 
 
@@ -89,44 +97,38 @@ class MemoryToolkit(BaseToolkit):
 
 
 class _Acts:
-    """What the tools do, each with its awaitable form."""
+    """What the tools do; those that ask a model have an awaitable form."""
 
     def __init__(self, memory: Memory, scope_of: ScopeOf | None, limit: float) -> None:
         self._memory, self._scope_of = memory, scope_of
-        self._recalling = Recalling(memory, limit=limit)
-        self._remembering = Remembering(memory)
+        self._recaller = Recaller(memory, limit=limit)
+        self._recorder = Recorder(memory)
 
     def search(self, query: Query, runtime: Runtime, limit: Limit = 10) -> ToolMessage | str:
-        asked = Asked(self._scope(runtime), query, k=limit)
-        return self._found(self._recalling.recall(asked), runtime)
+        request = RecallRequest(self._scope(runtime), query, k=limit)
+        return self._found(self._recaller.recall(request), runtime)
 
     async def asearch(self, query: Query, runtime: Runtime, limit: Limit = 10) -> ToolMessage | str:
-        asked = Asked(self._scope(runtime), query, k=limit)
-        return self._found(await self._recalling.arecall(asked), runtime)
+        request = RecallRequest(self._scope(runtime), query, k=limit)
+        return self._found(await self._recaller.arecall(request), runtime)
 
     def remember(self, text: Words, runtime: Runtime) -> ToolMessage | str:
         message = _source(text, runtime)
         scope = self._scope(runtime)
-        return self._kept(self._remembering.now(scope, [message]), message, scope, runtime)
+        return self._kept(self._recorder.now(scope, [message]), message, scope, runtime)
 
     async def aremember(self, text: Words, runtime: Runtime) -> ToolMessage | str:
         message, scope = _source(text, runtime), self._scope(runtime)
-        done = await self._remembering.anow(scope, [message])
+        done = await self._recorder.anow(scope, [message])
         return await asyncio.to_thread(self._kept, done, message, scope, runtime)
 
     def forget(self, entry_id: EntryId, quote: Quote, runtime: Runtime) -> ToolMessage | str:
         scope = self._scope(runtime)
         return self._said("forget_memory", runtime, lambda: self._forget(scope, entry_id, quote, runtime))
 
-    async def aforget(self, entry_id: EntryId, quote: Quote, runtime: Runtime) -> ToolMessage | str:
-        return await asyncio.to_thread(self.forget, entry_id, quote, runtime)
-
     def history(self, entry_id: EntryId, runtime: Runtime) -> ToolMessage | str:
         scope = self._scope(runtime)
         return self._said("memory_history", runtime, lambda: self._history(scope, entry_id))
-
-    async def ahistory(self, entry_id: EntryId, runtime: Runtime) -> ToolMessage | str:
-        return await asyncio.to_thread(self.history, entry_id, runtime)
 
     def _scope(self, runtime: Runtime) -> Scope:
         memory = self._memory
@@ -134,7 +136,7 @@ class _Acts:
             runtime.context, runtime.config, self._scope_of, user=memory.user, workspace=memory.workspace
         )
 
-    def _found(self, recalled: Recalled, runtime: Runtime) -> ToolMessage | str:
+    def _found(self, recalled: Recall, runtime: Runtime) -> ToolMessage | str:
         if recalled.status == "unavailable":
             return _answer("search_memory", UNAVAILABLE, runtime, failed=True)
         lines = [f"[{one.id}] {memory_line(one)}" for one in recalled.evidence]
