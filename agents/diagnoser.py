@@ -111,7 +111,7 @@ class PatternView(View):
     share: float
 
 
-class TriedView(View):
+class AttemptView(View):
     """What an earlier round changed, and what became of it."""
 
     round: int
@@ -134,7 +134,7 @@ class DiagnoserInput(RoleInput):
     patterns: list[PatternView] = []
     failures: list[FailureView] = []
     held: list[HeldView] = []
-    tried: list[TriedView] = []
+    tried: list[AttemptView] = []
 
     @override
     def placeholders(self) -> dict[str, str]:

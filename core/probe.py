@@ -49,7 +49,7 @@ REPAIRER = "repairer"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:memcycle:probe")
 
 
-class Tried(BaseModel):
+class Attempt(BaseModel):
     """One attempt to answer a probe from memory.
 
     Attributes:
@@ -136,8 +136,8 @@ class Probe(BaseModel):
     gold: str
     turn: str
     memories: tuple[str, ...] = ()
-    before: Tried | None = None
-    after: Tried | None = None
+    before: Attempt | None = None
+    after: Attempt | None = None
     repair: Repair | None = None
     as_before: bool = False
 

@@ -11,12 +11,12 @@ from memcycle.agents.answerer import AnswererInput
 from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
 from memcycle.agents.diagnoser import (
+    AttemptView,
     DiagnoserInput,
     DimensionView,
     FailureView,
     HeldView,
     PatternView,
-    TriedView,
 )
 from memcycle.agents.episode_trigger import EpisodeTriggerInput
 from memcycle.agents.episode_writer import EpisodeWriterInput
@@ -332,7 +332,7 @@ def _diagnoser(prompt: str) -> RoleInput:
         patterns=_records(prompt, "patterns", PatternView),
         failures=_records(prompt, "failures", FailureView),
         held=_records(prompt, "held", HeldView),
-        tried=_records(prompt, "attempts", TriedView),
+        tried=_records(prompt, "attempts", AttemptView),
     )
 
 

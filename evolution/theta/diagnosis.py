@@ -6,13 +6,13 @@ from statistics import fmean
 from typing import Any
 
 from memcycle.agents.diagnoser import (
+    AttemptView,
     DiagnoserInput,
     FailureView,
     HeldView,
     MissedView,
     Pattern,
     PatternView,
-    TriedView,
 )
 from memcycle.core.theta import Theta
 from memcycle.evolution.records import QuestionRecord
@@ -133,7 +133,7 @@ def diagnoser_input(
         patterns=pattern_views(groups, len(records)),
         held=[] if task.blank else _held(records),
         failures=[_failure(n, name, record, task) for n, (name, record) in enumerate(chosen, 1)],
-        tried=[TriedView.model_validate(one) for one in tried],
+        tried=[AttemptView.model_validate(one) for one in tried],
     )
 
 

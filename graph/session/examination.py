@@ -9,7 +9,7 @@ from memcycle.agents.prober import ProbeDraft, ProberInput, ProberOutput
 from memcycle.core.entry import Entry, Granularity, same_text
 from memcycle.core.errors import RoleFailed
 from memcycle.core.language.tokens import approx_tokens, content_stems, tokenize
-from memcycle.core.probe import Probe, Tried, probe_id
+from memcycle.core.probe import Attempt, Probe, probe_id
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.guards import support
@@ -126,7 +126,7 @@ def examine(state: ProbeState, run: GraphRun) -> Step:
     if probe is None:
         return {}
     entries = bank.get(run.scope, state["found"])
-    tried, warnings = Tried(evidence=tuple(entry.id for entry in entries), abstained=True), []
+    tried, warnings = Attempt(evidence=tuple(entry.id for entry in entries), abstained=True), []
     if entries:
         shown = sorted(entries, key=lambda entry: (str(entry.observed_at), entry.id))
         value = AnswererInput(
@@ -150,7 +150,7 @@ def grade(state: SessionState, run: GraphRun) -> Step:
     """The Grader compares answers with gold answers, all in one call; an abstention needs none."""
     moment, asked = "after" if state["round"] else "before", set(state["asked"])
     probes = [one for one in probes_of(state, run) if one.id in asked and getattr(one, moment)]
-    tries: list[Tried] = [getattr(probe, moment) for probe in probes]
+    tries: list[Attempt] = [getattr(probe, moment) for probe in probes]
     items = [
         GradeItem(n=n, question=probe.question, gold=probe.gold, answer=tried.answer)
         for n, (probe, tried) in enumerate(zip(probes, tries, strict=True), 1)
@@ -188,7 +188,7 @@ def probes_of(state: SessionState, run: GraphRun) -> list[Probe]:
     return [probe for probe in found if probe.id in own]
 
 
-def _graded(tried: Tried, grade: Grade | None, missing: str) -> Tried:
+def _graded(tried: Attempt, grade: Grade | None, missing: str) -> Attempt:
     """The attempt with its verdict; ungraded, with the reason, where a role failed."""
     if tried.abstained:
         return tried.model_copy(update={"verdict": "failed", "why": "memory does not hold it"})

@@ -38,7 +38,7 @@ from memcycle.cli.output import note, one_line, print_json, say, say_refused, sa
 from memcycle.core.settings import DEFAULT_HOME
 
 if TYPE_CHECKING:
-    from memcycle.core.probe import Probe, Repair, SessionReport, Tried
+    from memcycle.core.probe import Attempt, Probe, Repair, SessionReport
     from memcycle.core.turn import Turn
     from memcycle.results import Ended, SessionDetail, SessionSummary
 
@@ -103,7 +103,7 @@ def _source(turn: str, said: dict[str, str]) -> Text:
     return _of((shown(turn), "cyan"), (f"  {one_line(said.get(turn, 'is no longer there'))}", ""))
 
 
-def _answer(tried: "Tried") -> Text:
+def _answer(tried: "Attempt") -> Text:
     answer = one_line(tried.answer) or "no answer"
     style = "dim" if tried.abstained or not tried.answer else ""
     why = f"  ({one_line(tried.why)})" if tried.why else ""

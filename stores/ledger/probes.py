@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from memcycle.core.probe import Probe, Tried
+from memcycle.core.probe import Attempt, Probe
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import json_list
 
@@ -87,7 +87,7 @@ def refs_of(probe: Probe) -> set[str]:
     """Ids of the entries whose words it may hold."""
     repair = probe.repair
     mended = {*repair.considered, *([repair.entry] if repair.entry else [])} if repair is not None else set()
-    tried: list[Tried] = [one for one in (probe.before, probe.after) if one is not None]
+    tried: list[Attempt] = [one for one in (probe.before, probe.after) if one is not None]
     read = {entry for one in tried for entry in (*one.evidence, *one.cited)}
     return {*probe.memories, *read, *mended}
 

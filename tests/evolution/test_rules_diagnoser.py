@@ -2,7 +2,14 @@
 
 import pytest
 
-from memcycle.agents.diagnoser import DiagnoserInput, FailureView, HeldView, MissedView, ShownView, TriedView
+from memcycle.agents.diagnoser import (
+    AttemptView,
+    DiagnoserInput,
+    FailureView,
+    HeldView,
+    MissedView,
+    ShownView,
+)
 from memcycle.agents.rules.diagnoser import diagnoser
 from memcycle.core.theta import Theta, Weights
 from memcycle.evolution.theta.space import views, with_all
@@ -152,7 +159,7 @@ def test_no_failures_ask_for_nothing():
 def test_what_was_taken_back_is_not_asked_again_and_the_next_step_is_half():
     own = failures("wrong entity", edges={"speaker": 0.5})
     first = asked(Theta(), own)[0]["weights.speaker"].value
-    tried = [TriedView(round=1, changes={"weights.speaker": first}, outcome="taken back")]
+    tried = [AttemptView(round=1, changes={"weights.speaker": first}, outcome="taken back")]
     second = asked(Theta(), own, tried=tried)[0]["weights.speaker"].value
     begun = Theta().weights.speaker
     assert second - begun == pytest.approx((first - begun) / 2, abs=0.01)

@@ -12,7 +12,7 @@ from memcycle import Memory
 from memcycle.cli import sessions as shown_probes
 from memcycle.cli import sessions as shown_sessions
 from memcycle.cli.app import app
-from memcycle.core.probe import Probe, Repair, SessionReport, Tried, probe_id
+from memcycle.core.probe import Attempt, Probe, Repair, SessionReport, probe_id
 from tests.loopback import model_server
 
 LISTED = [
@@ -30,8 +30,8 @@ TURN = {"speaker": "Ann", "role": "human", "text": "My dog is called Pixel.", "t
 def told_probes(scope, fact) -> list[Probe]:
     """One probe a fate: passed, repaired, rolled back, not repairable, ungraded, its repair undecided."""
     passed, failed = (
-        Tried(answer="Pixel", verdict="passed"),
-        Tried(answer="a cat", verdict="failed", why="no"),
+        Attempt(answer="Pixel", verdict="passed"),
+        Attempt(answer="a cat", verdict="failed", why="no"),
     )
     draft = {"text": "Ann's dog is called Pixel [bold]\x1b]0;x\x07."}
     wrote = Repair(cause="missing", draft=draft, turn="D1:1", decision="INSERT", entry=fact, wrote=True)
@@ -43,10 +43,10 @@ def told_probes(scope, fact) -> list[Probe]:
         {"kind": "temporal", "before": failed, "repair": wrote, "after": passed},
         {"kind": "cross-session", "before": failed, "repair": undone, "after": failed, "as_before": True},
         {
-            "before": Tried(verdict="failed", abstained=True),
+            "before": Attempt(verdict="failed", abstained=True),
             "repair": Repair(decision="NOOP", why="is there"),
         },
-        {"before": Tried(answer="?", why="role 'grader' failed")},
+        {"before": Attempt(answer="?", why="role 'grader' failed")},
         {"before": failed, "repair": Repair(draft=draft, turn="D1:2")},
     ]
     return [

@@ -7,6 +7,7 @@ from memcycle.agents.answerer import AnswererInput
 from memcycle.agents.consolidator import ConsolidatorInput
 from memcycle.agents.constructor import ConstructorInput
 from memcycle.agents.diagnoser import (
+    AttemptView,
     DiagnoserInput,
     DimensionView,
     FailureView,
@@ -14,7 +15,6 @@ from memcycle.agents.diagnoser import (
     MissedView,
     PatternView,
     ShownView,
-    TriedView,
 )
 from memcycle.agents.episode_trigger import EpisodeTriggerInput
 from memcycle.agents.episode_writer import EpisodeWriterInput
@@ -180,6 +180,6 @@ INPUTS: dict[str, RoleInput] = {
             FailureView(n=2, pattern="answer format", question="Was?", answer="B\nKlarinette", gold="Cello"),
         ],
         held=[HeldView(signal="bm25", edge=0.4, count=3)],
-        tried=[TriedView(round=1, changes={"k": 5, "fusion": "rrf"}, outcome="kept")],
+        tried=[AttemptView(round=1, changes={"k": 5, "fusion": "rrf"}, outcome="kept")],
     ),
 }

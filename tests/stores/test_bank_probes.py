@@ -2,7 +2,7 @@ import pytest
 
 from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
-from memcycle.core.probe import REPAIRER, Probe, Repair, SessionReport, Tried, probe_id
+from memcycle.core.probe import REPAIRER, Attempt, Probe, Repair, SessionReport, probe_id
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import probes
 from tests.banks import ANN, BOB, add, files_holding, open_bank, said, texts
@@ -37,8 +37,8 @@ def rich(fact, words):
         why=words,
     )  # fmt: skip
     return probe(
-        1, question=words, gold=words, memories=(fact,), before=Tried(**tried, verdict="failed"),
-        after=Tried(**tried, verdict="passed"), repair=repair,
+        1, question=words, gold=words, memories=(fact,), before=Attempt(**tried, verdict="failed"),
+        after=Attempt(**tried, verdict="passed"), repair=repair,
     )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def test_probes_keep_all_they_hold(bank):
 def test_a_probe_takes_the_place_of_the_one_with_its_id(bank):
     stage(bank, 1, 2)
     bank.save_probes(ANN, [probe(1), probe(2)])
-    answered = probe(1, before=Tried(answer="x", verdict="passed"))
+    answered = probe(1, before=Attempt(answer="x", verdict="passed"))
     bank.save_probes(ANN, [answered])
     assert bank.probes(ANN) == [answered, probe(2)]
 
@@ -117,10 +117,10 @@ def test_turns_and_entries_of_another_user_carry_no_probe(bank):
     "holding",
     [
         lambda fact: {"memories": (fact,)},
-        lambda fact: {"before": Tried(evidence=(fact,))},
-        lambda fact: {"before": Tried(cited=(fact,))},
-        lambda fact: {"after": Tried(evidence=(fact,))},
-        lambda fact: {"after": Tried(cited=(fact,))},
+        lambda fact: {"before": Attempt(evidence=(fact,))},
+        lambda fact: {"before": Attempt(cited=(fact,))},
+        lambda fact: {"after": Attempt(evidence=(fact,))},
+        lambda fact: {"after": Attempt(cited=(fact,))},
         lambda fact: {"repair": Repair(entry=fact)},
         lambda fact: {"repair": Repair(considered=(fact,))},
     ],
@@ -158,7 +158,7 @@ def test_the_probes_of_a_session_go_with_any_of_its_turns(bank):
 
 def test_what_was_forgotten_meanwhile_is_not_stored_again(bank):
     facts = stage(bank, 1, 2, 3)
-    held = [probe(1), probe(2, before=Tried(evidence=(facts[0],))), probe(3)]
+    held = [probe(1), probe(2, before=Attempt(evidence=(facts[0],))), probe(3)]
     bank.save_probes(ANN, held)
     bank.forget(ANN, facts[0])
     assert bank.probes(ANN) == []
@@ -210,7 +210,7 @@ def test_exports_hold_no_probes(bank, tmp_path):
 def test_fields_of_a_probe_are_changed_beside_each_other(bank):
     bank.stage_turns(ANN, [said(1), said(2)])
     bank.save_probes(ANN, [probe(1), probe(2)])
-    before, repair = Tried(answer="bees"), Repair(decision="NOOP")
+    before, repair = Attempt(answer="bees"), Repair(decision="NOOP")
     bank.update_probes(ANN, {probe(1).id: {"before": before}})
     bank.update_probes(ANN, {probe(1).id: {"repair": repair}, "gone": {"before": before}})
     assert bank.probes(ANN) == [probe(1, before=before, repair=repair), probe(2)]
@@ -255,7 +255,7 @@ def test_a_refused_repair_says_why(bank):
 @pytest.mark.parametrize("settled", [True, False])
 def test_probes_made_anew_take_back_what_nobody_weighed(bank, settled):
     bank.stage_turns(ANN, [said(1), said(2)])
-    failed = Tried(verdict="failed")
+    failed = Attempt(verdict="failed")
     asked = probe(1, before=failed, repair=Repair(draft={"text": "x"}, turn="D1:1"))
     bank.save_probes(ANN, [asked])
     edit = add("Ann keeps bees", "D1:1").model_copy(update={"actor": REPAIRER})

@@ -3,11 +3,11 @@
 import pytest
 
 from memcycle.core.edit import Edit
-from memcycle.core.probe import REPAIRER, Probe, Repair, SessionReport, Tried, probe_id
+from memcycle.core.probe import REPAIRER, Attempt, Probe, Repair, SessionReport, probe_id
 from memcycle.core.settings import Retention
 from tests.banks import ANN, add, fact, open_bank, said, texts, update
 
-FAILED = Tried(verdict="failed")
+FAILED = Attempt(verdict="failed")
 
 
 def stage(bank, *positions):
@@ -52,7 +52,7 @@ def forget_evidence(bank):
 def test_it_goes_with_its_probe(bank, forget, settled):
     stage(bank, 1, 2, 3)
     (tea,) = bank.apply(ANN, [add("Ann drinks tea", "D1:2")]).added
-    seen = Tried(evidence=(tea,), verdict="failed")
+    seen = Attempt(evidence=(tea,), verdict="failed")
     repair = write(bank, add("Ann keeps bees", "D1:1"), before=seen)
     change = {"repair": repair.model_copy(update={"settled": settled})}
     bank.update_probes(ANN, {probe(bank).id: change})
@@ -92,7 +92,7 @@ def test_no_commit_lets_it_in(bank, given):
 def test_answers_from_what_no_commit_lets_in_do_not_count(bank):
     stage(bank, 1)
     repair = write(bank, add("Ann keeps bees", "D1:1"))
-    passed = Tried(answer="bees", cited=(repair.entry,), verdict="passed")
+    passed = Attempt(answer="bees", cited=(repair.entry,), verdict="passed")
     bank.update_probes(ANN, {probe(bank).id: {"after": passed}})
     bank.commit_session(ANN)
     (left,) = bank.probes(ANN)
@@ -110,7 +110,7 @@ def test_a_weighed_one_is_committed(bank):
 def test_one_that_could_not_be_graded_stays_until_it_is_examined_anew(bank):
     stage(bank, 1)
     repair = write(bank, add("Ann keeps bees", "D1:1"))
-    kept = {"repair": repair.model_copy(update={"settled": True}), "after": Tried(answer="bees")}
+    kept = {"repair": repair.model_copy(update={"settled": True}), "after": Attempt(answer="bees")}
     bank.update_probes(ANN, {probe(bank).id: kept})
     bank.commit_session(ANN, until=1, unverified="role 'grader' failed")
     assert facts(bank) == ["Ann keeps bees"]
