@@ -6,7 +6,7 @@ from typing import Any
 
 from memcycle.agents.constructor import FactDraft
 from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, RefresherOutput
-from memcycle.agents.views import MemoryView, TurnView
+from memcycle.agents.views import MemoryView
 from memcycle.core.edit import Edit, Rejected
 from memcycle.core.entry import Entry, same_text
 from memcycle.core.errors import RoleFailed
@@ -39,30 +39,6 @@ class ConflictSet:
         return next((turn for turn in self.turns if turn.id == name), None)
 
 
-def refresher_call(run: GraphRun, conflicts: ConflictSet) -> Call | None:
-    """The Refresher's call, None when no stored fact is in conflict."""
-    numbers = {entry.id: n for n, entry in enumerate(conflicts.memories)}
-    shown = {turn.id: view for turn, view in zip(conflicts.turns, turn_views(conflicts.turns), strict=True)}
-    views = [
-        ConflictView(
-            memory=_memory(conflicts, numbers, ref["memory"]),
-            turn=shown.get(ref["turn"] or ""),
-            other=_memory(conflicts, numbers, ref["other"]) if ref["other"] in numbers else None,
-            why=ref["why"],
-        )
-        for ref in conflicts.refs
-        if ref["memory"] in numbers
-    ]
-    turns: list[TurnView] = list(shown.values())
-    return (
-        run.call("refresher", RefresherInput(conflicts=views, turns=turns, now=run.now())) if views else None
-    )
-
-
-def _memory(conflicts: ConflictSet, numbers: dict[str, int], name: str | None) -> MemoryView:
-    return MemoryView.of(numbers[name or ""], conflicts.entries[name or ""])
-
-
 @dataclass
 class Guarded:
     """Edits the guards let through, deletions that may become supersessions, and refusals."""
@@ -83,18 +59,30 @@ def propose(
     names = [name for ref in refs for name in (ref["memory"], ref["other"]) if name]
     entries = {entry.id: entry for entry in run.bank.get(run.scope, names)}
     conflicts = ConflictSet(refs, entries, turns)
-    call = refresher_call(run, conflicts)
-    if call is None:
+    memories = {entry.id: MemoryView.of(n, entry) for n, entry in enumerate(conflicts.memories)}
+    shown = turn_views(turns)
+    by_turn = {turn.id: view for turn, view in zip(turns, shown, strict=True)}
+    views = [
+        ConflictView(
+            memory=memories[ref["memory"]],
+            turn=by_turn.get(ref["turn"] or ""),
+            other=memories.get(ref["other"] or ""),
+            why=ref["why"],
+        )
+        for ref in refs
+        if ref["memory"] in memories
+    ]
+    if not views:
         return Guarded()
     try:
-        output = yield call
+        output = yield run.call("refresher", RefresherInput(conflicts=views, turns=shown, now=run.now()))
     except RoleFailed as failed:
         return Guarded(warnings=[f"nothing refreshed: {failed}"])
     return guard_refresh(output, conflicts, run.made("refresher"))
 
 
 def guard_refresh(output: RefresherOutput, conflicts: ConflictSet, made: Made) -> Guarded:
-    """Holds each proposal against the guards (AMA 3.4, design section 6).
+    """Holds each proposal against the guards (AMA 3.4).
 
     Only memories of the conflict set may be touched, each once. DELETE needs the user's quoted words;
     without them it waits for a new fact of the contradicting turn to supersede the memory. UPDATE

@@ -1,4 +1,4 @@
-"""What no model may do, whatever it answers: pure checks in code (design section 6)."""
+"""What no model may do, whatever it answers: pure checks in code."""
 
 import re
 from collections import Counter

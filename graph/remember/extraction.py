@@ -25,15 +25,18 @@ LEAD = 3
 
 @dataclass
 class Read:
-    """What came of reading a chunk.
+    """What came of reading a chunk, or a window of it.
 
     Attributes:
         unread: Numbers of the turns that could not be read.
+        trouble: In words, why the reply was cut or there is none. error: what the provider raised.
     """
 
     facts: list[FactDraft] = field(default_factory=list)
     unread: list[int] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    trouble: str = ""
+    error: Exception | None = None
 
 
 Reading = Generator[Call | Sequence[Call], Any, Read]
@@ -48,22 +51,21 @@ def read(run: GraphRun, value: ConstructorInput, guards: Extraction = ONCE) -> R
         Exception: what the provider raises, where nothing of the chunk could be read.
     """
     whole = yield from _window(run, value, guards)
-    splits = guards is not ONCE and len(value.turns) > guards.split
-    if not splits or not (whole.unread or whole.cut):
+    if guards is ONCE or len(value.turns) <= guards.split or not whole.trouble:
         if whole.error is not None:
             raise whole.error
-        return whole.read
-    done, errors = Read(warnings=[f"{_span(value.turns)} read in smaller windows: {whole.why}"]), []
+        return whole
+    done, errors = Read(warnings=[f"{_span(value.turns)} read in smaller windows: {whole.trouble}"]), []
     for part in _parts(value, guards.split):
         window = yield from _window(run, part, guards)
         numbers = {turn.n for turn in part.turns}
-        kept = [fact for fact in whole.read.facts if window.unread and fact.turn in numbers]
-        done.facts += [*kept, *window.read.facts]
+        kept = [fact for fact in whole.facts if window.unread and fact.turn in numbers]
+        done.facts += [*kept, *window.facts]
         done.unread += window.unread
-        done.warnings += window.read.warnings
+        done.warnings += window.warnings
         if window.error is not None:
             errors.append(window.error)
-            done.warnings.append(f"{_span(part.turns)} not read: {type(window.error).__name__}")
+            done.warnings.append(f"{_span(part.turns)} not read: {window.trouble}")
     if errors and len(done.unread) == len(value.turns) and not done.facts:
         raise errors[0]
     return done
@@ -88,8 +90,8 @@ def read_again(
     )
     window = yield from _window(run, aimed, guards)
     if window.error is not None:
-        return Read(warnings=[f"{_span(aimed.turns)} not read again: {type(window.error).__name__}"])
-    return window.read
+        return Read(warnings=[f"{_span(aimed.turns)} not read again: {window.trouble}"])
+    return window
 
 
 def new_facts(found: Sequence[FactDraft], known: Sequence[FactDraft], turns: set[int]) -> list[FactDraft]:
@@ -102,44 +104,25 @@ def _hint(n: int, words: Sequence[str]) -> str:
     return f"turn {n}: what it says of {', '.join(words)}"
 
 
-@dataclass
-class _Window:
-    """One window: what was read, or why not.
-
-    Attributes:
-        why: In words, where it was cut or not read. error: what the provider raised.
-    """
-
-    read: Read
-    cut: bool = False
-    why: str = ""
-    error: Exception | None = None
-
-    @property
-    def unread(self) -> list[int]:
-        return self.read.unread
-
-
-def _window(
-    run: GraphRun, value: ConstructorInput, guards: Extraction
-) -> Generator[Call | Sequence[Call], Any, _Window]:
+def _window(run: GraphRun, value: ConstructorInput, guards: Extraction) -> Reading:
     """One window, tried again with growing waits while that may help."""
     numbers = [turn.n for turn in value.turns]
     for tried in range(guards.retries + 1):
         try:
             output: ConstructorOutput = yield run.call("constructor", value)
         except RoleFailed as failed:
-            found = _Window(Read(unread=numbers, warnings=[str(failed)]), why=failed.brief)
+            found = Read(unread=numbers, warnings=[str(failed)], trouble=failed.brief)
         except Exception as error:
             if guards is ONCE or not (may_pass(error) or is_too_long(error)):
                 raise
-            found = _Window(Read(unread=numbers), why=type(error).__name__, error=error)
+            found = Read(unread=numbers, trouble=type(error).__name__, error=error)
             if is_too_long(error):
                 return found
         else:
+            if not output.cut:
+                return Read(facts=list(output.facts))
             said = f"the Constructor's reply was cut: {len(output.facts)} complete facts are kept"
-            read = Read(facts=list(output.facts), warnings=[said] if output.cut else [])
-            return _Window(read, cut=output.cut, why="the reply was cut" if output.cut else "")
+            return Read(facts=list(output.facts), warnings=[said], trouble="the reply was cut")
         if tried < guards.retries:
             run.bank.world.sleep(guards.wait * 2**tried)
     return found

@@ -1,7 +1,7 @@
 """The nodes of session that repair memory: propose, consolidate, write, roll back (MemMA 3.4)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from memcycle.agents.consolidator import ConsolidatorInput, ConsolidatorOutput
 from memcycle.agents.constructor import FactDraft
@@ -164,12 +164,12 @@ def roll_back(state: SessionState, run: GraphRun) -> dict[str, Any]:
         if probe.repair is not None and probe.id in failures
     ]
     bank.settle_repairs(run.scope, settled(probes, failures), useless)
-    told = [
+    warnings = [
         f"the repair for probe {probe.n} was rolled back: {probe.repair.why}"
         for probe in probes_of(state, run)
         if probe.repair is not None and probe.repair.rolled_back
     ]
-    return {"warnings": told}
+    return {"warnings": warnings}
 
 
 def _standing(run: GraphRun, probes: Sequence[Probe]) -> dict[str, str]:
@@ -232,13 +232,6 @@ def _decided(
     }
 
 
-class _Asked(NamedTuple):
-    """A probe with the entries of repairs that its second answer rests on."""
-
-    probe: Probe
-    rests_on: set[str]
-
-
 def blamed(probes: Sequence[Probe], standing: Mapping[str, str]) -> dict[str, str]:
     """Ids of the probes whose repair is to be rolled back, each with the reason.
 
@@ -251,48 +244,35 @@ def blamed(probes: Sequence[Probe], standing: Mapping[str, str]) -> dict[str, st
         standing: By id of the probe whose repair is to be weighed: the entry that holds what it wrote.
     """
     entries = set(standing.values())
-    again = [
-        _Asked(probe, (entries & set(probe.after.cited)) or (entries & set(probe.after.evidence)))
-        for probe in probes
-        if probe.after is not None
-    ]
-    helped = {
-        entry
-        for asked in again
-        if not asked.probe.passed_before and asked.probe.after and asked.probe.after.verdict == "passed"
-        for entry in asked.rests_on
-    }
-    broke = {
-        entry: asked.probe.n
-        for asked in again
-        if asked.probe.passed_before and asked.probe.after and asked.probe.after.verdict == "failed"
-        for entry in asked.rests_on
-    }
-    unknown = {standing[probe.id] for probe in probes if probe.id in standing and _unknown(probe)}
+    helped, broke = set[str](), dict[str, int]()
+    for probe in probes:
+        if probe.after is None:
+            continue
+        rests_on = (entries & set(probe.after.cited)) or (entries & set(probe.after.evidence))
+        if probe.after.verdict == "failed" and probe.passed_before:
+            broke |= dict.fromkeys(rests_on, probe.n)
+        elif probe.after.verdict == "passed" and not probe.passed_before:
+            helped |= rests_on
+        elif probe.after.verdict == "ungraded" and probe.id in standing:
+            helped.add(standing[probe.id])
     failures: dict[str, str] = {}
     for name, entry in standing.items():
         if entry in broke:
             failures[name] = f"probe {broke[entry]}, which passed before, failed with it"
-        elif entry not in helped | unknown:
+        elif entry not in helped:
             failures[name] = "its probe still failed with it"
     return failures
 
 
-def _unknown(probe: Probe) -> bool:
-    return probe.after is not None and probe.after.verdict == "ungraded"
-
-
-def settled(probes: Sequence[Probe], failures: dict[str, str]) -> dict[str, dict[str, Any]]:
+def settled(probes: Sequence[Probe], failures: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """What changes in the probes with the roll-back, by id: every repair that wrote is weighed now."""
     gone = {probe.repair.entry for probe in probes if probe.id in failures and probe.repair}
-    found: dict[str, dict[str, Any]] = {}
+    changes: dict[str, dict[str, Any]] = {}
     for probe in probes:
-        changes: dict[str, Any] = {}
         if probe.repair is not None and probe.repair.waits:
-            weighed = {"settled": True}
             failed = {"rolled_back": True, "why": failures[probe.id]} if probe.id in failures else {}
-            changes["repair"] = probe.repair.model_copy(update=weighed | failed)
+            weighed = probe.repair.model_copy(update={"settled": True, **failed})
+            changes.setdefault(probe.id, {})["repair"] = weighed
         if probe.after is not None and gone & probe.after.rests_on:
-            changes["as_before"] = True
-        found[probe.id] = changes
-    return {name: changes for name, changes in found.items() if changes}
+            changes.setdefault(probe.id, {})["as_before"] = True
+    return changes
