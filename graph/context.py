@@ -80,20 +80,30 @@ def run_scope(scope_of: ScopeOf | None, config: "RunnableConfig") -> Scope:
     Raises:
         BadInput: no user is named.
     """
-    session = run_context().session or str(config.get("configurable", {}).get("thread_id") or MAIN_SESSION)
     context = run_context()
-    if scope_of is None and not context.user:
+    if scope_of is not None:
+        return _scope(lambda: scope_of(_given()), context.session or _thread(config))
+    if not context.user:
         raise BadInput(
             "no user is named: call the graph with context={'user': ...}, or build it with scope=... when a "
             "parent graph has a context of its own"
         )
+    named = {"user": context.user, "workspace": context.workspace}
+    return _scope(lambda: named, context.session or _thread(config))
+
+
+def _scope(named: Callable[[], Any], session: str) -> Scope:
+    """The scope of these fields, in this session where they name none."""
     try:
-        if scope_of is None:
-            return Scope(user=context.user, workspace=context.workspace, session=session)
-        scope = Scope.model_validate(scope_of(_given()))
+        scope = Scope.model_validate(named())
+        return scope if scope.session else scope.within(session)
     except ValidationError as error:
         raise BadInput(f"the scope does not fit: {error.errors()[0]['msg']}") from error
-    return scope if scope.session else scope.within(session)
+
+
+def _thread(config: "RunnableConfig") -> str:
+    """The session of a run that names none."""
+    return str((config.get("configurable") or {}).get("thread_id") or MAIN_SESSION)
 
 
 USER_KEYS = ("user", "user_id")
@@ -121,23 +131,15 @@ def parent_scope(
     Raises:
         BadInput: nobody is named, or with a name that cannot be one.
     """
+    if scope_of is not None:
+        return _scope(lambda: scope_of(context), _thread(config))
     configurable = config.get("configurable") or {}
-    session = str(configurable.get("thread_id") or MAIN_SESSION)
-    try:
-        scope = (
-            Scope.model_validate(scope_of(context))
-            if scope_of is not None
-            else _named(context, configurable, user, workspace)
-        )
-        return scope if scope.session else scope.within(session)
-    except ValidationError as error:
-        raise BadInput(f"the scope does not fit: {error.errors()[0]['msg']}") from error
+    return _scope(lambda: _named(context, configurable, user, workspace), _thread(config))
 
 
 def _named(context: Any, configurable: Mapping[str, Any], user: str | None, workspace: str) -> Scope:
     named = _first(USER_KEYS, context, configurable)
-    if named is None:
-        named = user
+    named = user if named is None else named
     if named is None:
         raise BadInput(
             "no user is named: run the graph with context={'user': ...} or with a 'user_id' in its "
