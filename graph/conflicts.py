@@ -7,7 +7,7 @@ from typing import Any
 from memcycle.agents.constructor import FactDraft
 from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, RefresherOutput
 from memcycle.agents.views import MemoryView
-from memcycle.core.edit import Edit, Rejected
+from memcycle.core.edit import Edit, EditOp, Rejected
 from memcycle.core.entry import Entry, same_text
 from memcycle.core.errors import RoleFailed
 from memcycle.core.turn import Turn
@@ -47,6 +47,10 @@ class Guarded:
     supersede: list[ConflictRef] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+
+    def refuse(self, text: str, why: str, target: Entry | None = None) -> None:
+        """Notes a proposal that is not followed."""
+        self.rejected.append(Rejected(text=text, why=why, target=target.id if target else None))
 
 
 def propose(
@@ -94,9 +98,9 @@ def guard_refresh(output: RefresherOutput, conflicts: ConflictSet, made: Made) -
             continue
         if not 0 <= edit.memory < len(conflicts.memories):
             why = f"the Refresher named memory {edit.memory}, which is not in the conflict set"
-            guarded.rejected.append(Rejected(text=edit.text, why=why))
+            guarded.refuse(edit.text, why)
         elif edit.memory in seen:
-            guarded.rejected.append(Rejected(text=edit.text, why=f"a second edit of memory {edit.memory}"))
+            guarded.refuse(edit.text, f"a second edit of memory {edit.memory}")
         else:
             seen.add(edit.memory)
             _guard_one(edit, conflicts.memories[edit.memory], conflicts, made, guarded)
@@ -113,10 +117,10 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
             into.supersede.extend(ref for ref in refs if ref["turn"])
         else:
             why = "deletion needs the user's own quoted words; nothing new contradicts it"
-            into.rejected.append(Rejected(text=target.text, why=why, target=target.id))
+            into.refuse(target.text, why, target)
         return
     if not edit.text.strip() or same_text(edit.text) == same_text(target.text):
-        into.rejected.append(Rejected(text=edit.text, why="the update changes nothing", target=target.id))
+        into.refuse(edit.text, "the update changes nothing", target)
         return
     other = next(
         (name for ref in refs for name in (ref["memory"], ref["other"]) if name not in (None, target.id)),
@@ -129,28 +133,17 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
     named = conflicts.turns[edit.turn - 1] if edit.turn and 0 < edit.turn <= len(conflicts.turns) else None
     turn = named or next((found for ref in refs if (found := conflicts.turn(ref["turn"]))), None)
     if turn is None or not turn.is_evidence:
-        into.rejected.append(
-            Rejected(text=edit.text, why="no person's turn stands behind it", target=target.id)
-        )
+        into.refuse(edit.text, "no person's turn stands behind it", target)
     elif support(edit.text, turn) == 0:
-        into.rejected.append(Rejected(text=edit.text, why="its turn does not say so", target=target.id))
+        into.refuse(edit.text, "its turn does not say so", target)
     else:
         into.edits.append(_edit("UPDATE", target, edit, entry=_successor(edit, target, turn, made)))
 
 
 def _edit(
-    op: str, target: Entry, edit: Refresh, entry: Entry | None = None, quote: str | None = None
+    op: EditOp, target: Entry, edit: Refresh, entry: Entry | None = None, quote: str | None = None
 ) -> Edit:
-    return Edit.model_validate(
-        {
-            "op": op,
-            "entry": entry,
-            "target": target.id,
-            "reason": edit.why,
-            "actor": "refresher",
-            "quote": quote,
-        }
-    )
+    return Edit(op=op, entry=entry, target=target.id, reason=edit.why, actor="refresher", quote=quote)
 
 
 def _successor(edit: Refresh, target: Entry, turn: Turn, made: Made) -> Entry:

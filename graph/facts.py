@@ -81,6 +81,10 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
+    def refuse(self, text: str, why: str, target: Entry | None = None) -> None:
+        """Notes a statement that is not stored, or a stored one that stays."""
+        self.rejected.append(Rejected(text=text, why=why, target=target.id if target else None))
+
 
 def ground(
     drafts: Sequence[FactDraft], numbered: Mapping[int, Turn], chunk: Sequence[Turn], outcome: Outcome
@@ -100,12 +104,12 @@ def ground(
             outcome.warnings.append(warning)
         turn = cited if cited is not None and cited.id in own else best_source(draft.text, chunk)
         if not draft.text.strip():
-            outcome.rejected.append(Rejected(text=draft.text, why="an empty statement"))
+            outcome.refuse(draft.text, "an empty statement")
         elif turn is None:
-            outcome.rejected.append(Rejected(text=draft.text, why="no turn a person said supports it"))
+            outcome.refuse(draft.text, "no turn a person said supports it")
         elif not turn.is_evidence:
             why = f"only {turn.role} text ({turn.id}) says so, which is no evidence about a person"
-            outcome.rejected.append(Rejected(text=draft.text, why=why))
+            outcome.refuse(draft.text, why)
         elif (turn.id, same_text(draft.text)) not in seen:
             seen.add((turn.id, same_text(draft.text)))
             related = tuple(
@@ -146,7 +150,7 @@ def with_nearest(run: GraphRun, grounded: Sequence[Grounded], outcome: Outcome) 
                 else:
                     in_a_row = 0
                     continue
-            outcome.rejected.append(Rejected(text=item.draft.text, why=str(error)))
+            outcome.refuse(item.draft.text, str(error))
             outcome.unread.append(item.turn.id)
         return found
 
@@ -161,15 +165,19 @@ def _nearest(run: GraphRun, grounded: Sequence[Grounded]) -> list[Grounded]:
             theta=run.theta,
         )
     )
-    return [_near(run, item, hits) for item, hits in zip(grounded, results, strict=True)]
+    return [
+        replace(
+            item,
+            near=tuple(hit.entry for hit in hits),
+            close=any(_is_close(item, hit, run.theta.duplicate) for hit in hits),
+        )
+        for item, hits in zip(grounded, results, strict=True)
+    ]
 
 
-def _near(run: GraphRun, item: Grounded, hits: Sequence[Hit]) -> Grounded:
-    def is_close(hit: Hit) -> bool:
-        cosine = max((why.score for why in hit.why if why.view == "dense"), default=0.0)
-        return cosine >= run.theta.duplicate or shared_words(hit.entry.text, item.draft.text) >= CLOSE_WORDS
-
-    return replace(item, near=tuple(hit.entry for hit in hits), close=any(is_close(hit) for hit in hits))
+def _is_close(item: Grounded, hit: Hit, duplicate: float) -> bool:
+    cosine = max((why.score for why in hit.why if why.view == "dense"), default=0.0)
+    return cosine >= duplicate or shared_words(hit.entry.text, item.draft.text) >= CLOSE_WORDS
 
 
 def shared_words(left: str, right: str) -> float:
@@ -222,15 +230,14 @@ def decide(
     for n, item in enumerate(grounded, 1):
         verdict = by_n.get(n, FactVerdict(n=n, supported=True))
         if not verdict.supported:
-            why = verdict.why or f"its turn {item.turn.id} does not say so"
-            outcome.rejected.append(Rejected(text=item.draft.text, why=why))
+            outcome.refuse(item.draft.text, verdict.why or f"its turn {item.turn.id} does not say so")
             continue
         target = _named_target(item.draft, shown, outcome)
         if target is not None and item.draft.edit == "DELETE" and _settled(item, target, outcome):
             continue
         if item.is_echo:
             why = f"it repeats a stored fact that its turn {item.turn.id} does not speak of"
-            outcome.rejected.append(Rejected(text=item.draft.text, why=why))
+            outcome.refuse(item.draft.text, why)
             continue
         near = _named_near(item, verdict, outcome)
         op, chosen, why = _edit_of(item, verdict, near, target or heirs.get(n - 1))
@@ -246,7 +253,7 @@ def _report_kept(waiting: Sequence[Entry], outcome: Outcome) -> None:
     why = "deletion needs the user's own quoted words, and no new fact replaces it"
     for memory in {memory.id: memory for memory in waiting}.values():
         if memory.id not in replaced:
-            outcome.rejected.append(Rejected(text=memory.text, why=why, target=memory.id))
+            outcome.refuse(memory.text, why, memory)
 
 
 def _named_near(item: Grounded, verdict: FactVerdict, outcome: Outcome) -> Entry | None:
@@ -291,8 +298,7 @@ def _settled(item: Grounded, target: Entry, outcome: Outcome) -> bool:
         outcome.deletions.append(Edit(op="DELETE", target=target.id, reason="the user asked", quote=quoted))
         return True
     if item.repeats(target):
-        why = "ignored: a deletion that rests only on an equal statement"
-        outcome.rejected.append(Rejected(text=item.draft.text, why=why, target=target.id))
+        outcome.refuse(item.draft.text, "ignored: a deletion that rests only on an equal statement", target)
         return True
     return False
 
