@@ -1,4 +1,4 @@
-"""`theta`: how memory is read and searched, dimension by dimension, and files that say it otherwise."""
+"""`prompts` and `theta`: what roles are told, how memory is read and searched, and files that change it."""
 
 import difflib
 from pathlib import Path
@@ -8,7 +8,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memcycle.cli.options import Json, Yes, theta_of
+from memcycle.cli import options as opt
+from memcycle.cli.options import theta_of
 from memcycle.cli.output import FAILED, confirm, print_json, say, screen, shown
 
 if TYPE_CHECKING:
@@ -28,8 +29,14 @@ Given = Annotated[Path, typer.Argument(metavar="DIR", help="A folder with files 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def prompts(ctx: typer.Context, *, folder: Folder = None, as_json: Json = False) -> None:
-    """List the prompts by role, each with its version; or show, export, check and compare them."""
+def prompts(ctx: typer.Context, *, folder: Folder = None, as_json: opt.Json = False) -> None:
+    """List the prompts by role, each with its version; or show, export, check and compare them.
+
+    Examples:
+        memcycle prompts
+        memcycle prompts export mine
+        memcycle prompts diff mine
+    """
     if ctx.invoked_subcommand is not None:
         return
     from memcycle.prompts import PLACEHOLDERS
@@ -58,8 +65,12 @@ def prompts(ctx: typer.Context, *, folder: Folder = None, as_json: Json = False)
     screen().print(table)
 
 
-def show(role: Role, *, folder: Folder = None, as_json: Json = False) -> None:
-    """Show one prompt as it is written: `$name` is filled in, a line `---` ends the instructions."""
+def show_prompt(role: Role, *, folder: Folder = None, as_json: opt.Json = False) -> None:
+    """Show one prompt as it is written: `$name` is filled in, a line `---` ends the instructions.
+
+    Examples:
+        memcycle prompts show answerer
+    """
     found = _laid_over(folder)
     if as_json:
         print_json({"role": role, "version": found.version(role), "text": found.text(role)})
@@ -67,8 +78,15 @@ def show(role: Role, *, folder: Folder = None, as_json: Json = False) -> None:
         say(shown(found.text(role)))
 
 
-def export(folder: Given, roles: Roles = None, *, yes: Yes = False, as_json: Json = False) -> None:
-    """Write the shipped prompts into a folder, to be edited there. Asks before it replaces a file."""
+def export_prompts(
+    folder: Given, roles: Roles = None, *, yes: opt.Yes = False, as_json: opt.Json = False
+) -> None:
+    """Write the shipped prompts into a folder, to be edited there. Asks before it replaces a file.
+
+    Examples:
+        memcycle prompts export mine
+        memcycle prompts export mine answerer judge
+    """
     ours = _shipped()
     texts = {role: ours.text(role) for role in (roles or ours.roles())}
     _require_folder(folder)
@@ -84,8 +102,12 @@ def export(folder: Given, roles: Roles = None, *, yes: Yes = False, as_json: Jso
         say(f"{len(texts)} prompts in {folder}. Edit them, then: memcycle prompts check {folder}")
 
 
-def check(folder: Given, *, as_json: Json = False) -> None:
-    """Check a folder of prompts: placeholders, stray `$`, roles. Exit code 1 if anything is wrong."""
+def check_prompts(folder: Given, *, as_json: opt.Json = False) -> None:
+    """Check a folder of prompts: placeholders, stray `$`, roles. Exit code 1 if anything is wrong.
+
+    Examples:
+        memcycle prompts check mine
+    """
     from memcycle.core.errors import PromptError
     from memcycle.prompts.prompt_set import read_folder
 
@@ -107,8 +129,13 @@ def check(folder: Given, *, as_json: Json = False) -> None:
         raise typer.Exit(FAILED)
 
 
-def diff(folder: Given, roles: Roles = None, *, as_json: Json = False) -> None:
-    """Show what a folder of prompts changes of the shipped ones."""
+def diff_prompts(folder: Given, roles: Roles = None, *, as_json: opt.Json = False) -> None:
+    """Show what a folder of prompts changes of the shipped ones.
+
+    Examples:
+        memcycle prompts diff mine
+        memcycle prompts diff mine answerer
+    """
     ours, own = _shipped(), _laid_over(folder)
     changes = {role: _diff(role, ours.text(role), own.text(role)) for role in (roles or own.roles())}
     changes = {role: lines for role, lines in changes.items() if lines}
@@ -158,19 +185,34 @@ Other = Annotated[
 ]
 
 
-def theta(ctx: typer.Context, *, as_json: Json = False) -> None:
-    """Show every dimension of reading and searching memory; or show, check and compare configurations."""
+def theta(ctx: typer.Context, *, as_json: opt.Json = False) -> None:
+    """Show every dimension of reading and searching memory; or show, check and compare configurations.
+
+    Examples:
+        memcycle theta
+        memcycle theta show --json > mine.json
+        memcycle theta diff mine.json
+    """
     if ctx.invoked_subcommand is None:
         _show(None, as_json=as_json)
 
 
-def show_theta(path: MaybeFile = None, *, as_json: Json = False) -> None:
-    """Show a configuration, or the shipped one, with ranges. With --json as a file holds it."""
+def show_theta(path: MaybeFile = None, *, as_json: opt.Json = False) -> None:
+    """Show a configuration, or the shipped one, with ranges. With --json as a file holds it.
+
+    Examples:
+        memcycle theta show mine.json
+        memcycle theta show --json > mine.json
+    """
     _show(path, as_json=as_json)
 
 
-def check_theta(path: File, *, as_json: Json = False) -> None:
-    """Check a configuration file: keys, types, ranges. Exit code 1 if anything is wrong."""
+def check_theta(path: File, *, as_json: opt.Json = False) -> None:
+    """Check a configuration file: keys, types, ranges. Exit code 1 if anything is wrong.
+
+    Examples:
+        memcycle theta check mine.json
+    """
     from memcycle.core.theta import Theta
 
     faults = Theta.faults(path)
@@ -186,8 +228,13 @@ def check_theta(path: File, *, as_json: Json = False) -> None:
         raise typer.Exit(FAILED)
 
 
-def diff_theta(path: File, other: Other = None, *, as_json: Json = False) -> None:
-    """Show in which dimensions a configuration differs from the shipped one, or from another."""
+def diff_theta(path: File, other: Other = None, *, as_json: opt.Json = False) -> None:
+    """Show in which dimensions a configuration differs from the shipped one, or from another.
+
+    Examples:
+        memcycle theta diff mine.json
+        memcycle theta diff mine.json other.json
+    """
     from memcycle.core.theta import Theta
 
     rows = Theta.load(path).diff(theta_of(other) or Theta())

@@ -6,19 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memcycle.cli.options import (
-    SHORT,
-    ChromaUrl,
-    Embedder,
-    Home,
-    Json,
-    User,
-    Workspace,
-    Yes,
-    open_memory,
-    require_home,
-    settings_of,
-)
+from memcycle.cli import options as opt
+from memcycle.cli.options import SHORT, open_memory, require_home, settings_of
 from memcycle.cli.output import FAILED, confirm, note, one_line, print_json, say, shown
 from memcycle.cli.sessions import verify_command
 from memcycle.core.entry import Granularity, Kind
@@ -41,7 +30,7 @@ _FACTS = (
 
 def doctor(
     *,
-    home: Home = None,
+    home: opt.Home = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what is wrong, and change nothing.")
     ] = False,
@@ -50,11 +39,18 @@ def doctor(
         bool,
         typer.Option("--reembed", help="Make all vectors anew with --embedder; ids, texts and dates stay."),
     ] = False,
-    embedder: Embedder = None,
-    chroma_url: ChromaUrl = None,
-    as_json: Json = False,
+    embedder: opt.Embedder = None,
+    chroma_url: opt.ChromaUrl = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Check a home and mend what needs no person. Exit code 1 when something is left."""
+    """Check a home and mend what needs no person. Exit code 1 when something is left.
+
+    Examples:
+        memcycle doctor
+        memcycle doctor --dry-run --json
+        memcycle doctor --rebuild
+        memcycle doctor --reembed --embedder minilm
+    """
     if dry_run and (rebuild or reembed):
         raise BadInput("--dry-run changes nothing: leave out --rebuild and --reembed")
     settings = settings_of(home, embedder=embedder, chroma_url=chroma_url)
@@ -73,12 +69,16 @@ def scrub(
         Path, typer.Argument(metavar="DIR", help="What `chroma run --path` was given.", show_default=False)
     ],
     *,
-    yes: Yes = False,
-    as_json: Json = False,
+    yes: opt.Yes = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Free the files of a stopped Chroma server of deleted text.
 
     Run `memcycle doctor` before you stop it: what held forgotten text is made anew then.
+
+    Examples:
+        memcycle scrub chroma-data
+        memcycle scrub chroma-data --yes --json
     """
     from memcycle.stores.chroma.files import free_server
 
@@ -172,10 +172,15 @@ def graph(
         Literal["memory", "remember", "recall", "session"],
         typer.Argument(metavar="NAME", help="memory, remember, recall or session.", show_default=False),
     ],
-    as_json: Json = False,
-    home: Home = None,
+    as_json: opt.Json = False,
+    home: opt.Home = None,
 ) -> None:
-    """Draw a graph as Mermaid, nested graphs inside it."""
+    """Draw a graph as Mermaid, nested graphs inside it.
+
+    Examples:
+        memcycle graph memory
+        memcycle graph recall > recall.mmd
+    """
     from memcycle.agents.roles import Roles
     from memcycle.graph.pipeline import Pipeline, PipelineSpec
 
@@ -193,9 +198,9 @@ _LIMIT = "Limit"
 
 def maintain(
     *,
-    user: User,
-    home: Home = None,
-    workspace: Workspace = "default",
+    user: opt.User,
+    home: opt.Home = None,
+    workspace: opt.Workspace = "default",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
     ] = False,
@@ -224,11 +229,16 @@ def maintain(
         Granularity | None,
         typer.Option("--granularity", "-g", help="Limit only these.", rich_help_panel=_LIMIT),
     ] = None,
-    embedder: Embedder = None,
-    chroma_url: ChromaUrl = None,
-    as_json: Json = False,
+    embedder: opt.Embedder = None,
+    chroma_url: opt.ChromaUrl = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Unite what is said twice and let expire what is past a limit. `undo` takes each of it back."""
+    """Unite what is said twice and let expire what is past a limit. `undo` takes each of it back.
+
+    Examples:
+        memcycle maintain --user ann --dry-run
+        memcycle maintain --user ann --granularity raw --max-age-days 365
+    """
     rule = {
         "max_age_days": max_age_days,
         "max_entries": max_entries,

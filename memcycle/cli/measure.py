@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 
 from memcycle.cli.options import BaseUrl, Embedder, Json, ThetaFile, Timezone, settings_of, theta_of
-from memcycle.cli.output import bars, note, one_line, print_json, say, screen, shown
+from memcycle.cli.output import bars, documented, note, one_line, print_json, say, screen, shown
 from memcycle.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -89,7 +89,12 @@ Resume = Annotated[bool, _how("--resume", help="Go on with the run that is in --
 
 
 def evaluate(context: typer.Context) -> None:
-    """Measure memcycle on conversations with questions: evidence found, answers, cost; beside baselines."""
+    """Measure memcycle on conversations with questions: evidence found, answers, cost; beside baselines.
+
+    Examples:
+        memcycle eval locomo --data locomo10.json --conversations 6-10 --facts observations --out run-1
+        memcycle eval jsonl --data ours.jsonl --facts rules --k 10 --token-budget 500 --json
+    """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -197,13 +202,24 @@ def eval_command(kind: str) -> Callable[..., None]:
         else:
             _show_measured(figures, out)
 
-    run.__name__ = kind
-    run.__doc__ = f"Measure on {DATA_SETS[kind]}"
-    return run
+    command = f"memcycle eval {kind} --data PATH"
+    examples = (
+        f"{command} --out run-1",
+        f"{command} --facts none --no-answers --json",
+        f"{command} --judge openai:gpt-4o-mini --out run-2 --resume",
+    )
+    return documented(run, kind, f"Measure on {DATA_SETS[kind]}", *examples)
 
 
 def evolve(context: typer.Context) -> None:
-    """Let memcycle tune its retrieval by its own failures on questions, and keep what helps on others."""
+    """Let memcycle tune its retrieval by its own failures on questions, and keep what helps on others.
+
+    Examples:
+        memcycle evolve locomo --data locomo10.json --train 1-3 --guard 4-5 --held-out 6-10 --out run-1
+        memcycle evolve jsonl --data ours.jsonl --train 50% --guard 25% --held-out 25% --out run-1
+        memcycle evolve transfer --theta run-1/best_theta.json jsonl --data ours.jsonl --train 50% --guard 25%
+            --held-out 25% --out run-2
+    """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -234,8 +250,7 @@ def evolve_command(kind: str, *, transferred: bool = False) -> Callable[..., Non
             ),
         ],
         guard: Annotated[
-            str,
-            _on(metavar="SPEC", help="Those that decide what is kept; the diagnosis never sees them."),
+            str, _on(metavar="SPEC", help="Those that decide what is kept; the diagnosis never sees them.")
         ],
         held_out: Annotated[str, _on(metavar="SPEC", help="Those of the final figures; neither sees them.")],
         out: Annotated[
@@ -378,9 +393,15 @@ def evolve_command(kind: str, *, transferred: bool = False) -> Callable[..., Non
         else:
             _show_evolved(figures, out)
 
-    run.__name__ = kind
-    run.__doc__ = f"{'Transfer to' if transferred else 'Evolve on'} {EVOLVED_ON[kind]}"
-    return run
+    if transferred:
+        return documented(run, kind, f"Transfer to {EVOLVED_ON[kind]}")
+    command = f"memcycle evolve {kind} --data PATH"
+    examples = (
+        f"{command} --train 1-3 --guard 4-5 --held-out 6-10 --out run-1",
+        f"{command} --train 50% --guard 25% --held-out 25% --out run-1 --max-questions 150 --ablate held-out",
+        f"{command} --train 1-3 --guard 4-5 --held-out 6-10 --out run-1 --start weak --resume",
+    )
+    return documented(run, kind, f"Evolve on {EVOLVED_ON[kind]}", *examples)
 
 
 def _require_models(**named: str | None) -> None:

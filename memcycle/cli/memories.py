@@ -11,23 +11,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memcycle.cli.options import (
-    SHORT,
-    AnyUser,
-    Checkpoints,
-    ChromaUrl,
-    Embedder,
-    Home,
-    Json,
-    Redact,
-    User,
-    Workspace,
-    Yes,
-    only_user,
-    open_memory,
-    settings_of,
-    the_entry,
-)
+from memcycle.cli import options as opt
+from memcycle.cli.options import SHORT, find_entry, only_user, open_memory, settings_of
 from memcycle.cli.output import confirm, note, print_json, say, screen, shown, turn_range
 from memcycle.core.entry import Granularity, Kind, Status
 from memcycle.core.errors import BadInput
@@ -53,9 +38,9 @@ EntryId = Annotated[
 
 def memories(
     *,
-    user: User,
-    home: Home = None,
-    workspace: Workspace = "default",
+    user: opt.User,
+    home: opt.Home = None,
+    workspace: opt.Workspace = "default",
     granularity: Annotated[
         Granularity | None, typer.Option("--granularity", "-g", help="Only these.")
     ] = None,
@@ -70,17 +55,17 @@ def memories(
     every: Annotated[
         bool, typer.Option("--all", help="Also what was superseded or forgotten by request.")
     ] = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
-    """List what is stored, in the order it was said."""
+    """List what is stored, in the order it was said.
+
+    Examples:
+        memcycle memories --user ann
+        memcycle memories --user ann --granularity fact --search "bowl"
+    """
     statuses: tuple[Status, ...] = get_args(Status) if every else ("active", "staged")
     with open_memory(settings_of(home), user=user, workspace=workspace, read_only=True) as memory:
-        found = memory.memories(
-            granularity=granularity,
-            kind=kind,
-            search=search,
-            statuses=statuses,
-        )
+        found = memory.memories(granularity=granularity, kind=kind, search=search, statuses=statuses)
     listed = found[: limit or (None if as_json else _LIMIT)]
     if as_json:
         print_json([entry.model_dump(mode="json") for entry in listed])
@@ -123,14 +108,18 @@ def _entry_table(entries: "list[Entry]") -> Table:
 def history(
     *,
     entry_id: EntryId,
-    user: AnyUser = None,
-    home: Home = None,
-    workspace: Workspace = "default",
-    as_json: Json = False,
+    user: opt.AnyUser = None,
+    home: opt.Home = None,
+    workspace: opt.Workspace = "default",
+    as_json: opt.Json = False,
 ) -> None:
-    """Show every change of a memory: when, by whom, before, after, why."""
+    """Show every change of a memory: when, by whom, before, after, why.
+
+    Examples:
+        memcycle history 3fa85f64
+    """
     with open_memory(settings_of(home), read_only=True) as memory:
-        entry = the_entry(memory, entry_id, user, workspace)
+        entry = find_entry(memory, entry_id, user, workspace)
         events = memory.history(entry.id, user=entry.scope.user, workspace=entry.scope.workspace)
     if as_json:
         print_json([event.model_dump(mode="json") for event in events])
@@ -165,18 +154,22 @@ def edit(
     *,
     entry_id: EntryId,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What is true instead.", show_default=False)],
-    user: AnyUser = None,
-    home: Home = None,
-    workspace: Workspace = "default",
+    user: opt.AnyUser = None,
+    home: opt.Home = None,
+    workspace: opt.Workspace = "default",
     why: Annotated[str, typer.Option("--why", help="A reason, kept in its history.")] = "",
-    embedder: Embedder = None,
-    chroma_url: ChromaUrl = None,
-    redact: Redact = None,
-    as_json: Json = False,
+    embedder: opt.Embedder = None,
+    chroma_url: opt.ChromaUrl = None,
+    redact: opt.Redact = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Correct a memory. The old text stays in its history, `undo` brings it back."""
+    """Correct a memory. The old text stays in its history, `undo` brings it back.
+
+    Examples:
+        memcycle edit 3fa85f64 "Ann lives in Graz."
+    """
     with open_memory(settings_of(home, embedder=embedder, chroma_url=chroma_url, redact=redact)) as memory:
-        old = the_entry(memory, entry_id, user, workspace)
+        old = find_entry(memory, entry_id, user, workspace)
         new = memory.edit(old.id, text, user=old.scope.user, workspace=workspace, why=why)
     _say_changed("Edited", new, as_json=as_json)
 
@@ -184,16 +177,20 @@ def edit(
 def undo(
     *,
     entry_id: EntryId,
-    user: AnyUser = None,
-    home: Home = None,
-    workspace: Workspace = "default",
-    embedder: Embedder = None,
-    chroma_url: ChromaUrl = None,
-    as_json: Json = False,
+    user: opt.AnyUser = None,
+    home: opt.Home = None,
+    workspace: opt.Workspace = "default",
+    embedder: opt.Embedder = None,
+    chroma_url: opt.ChromaUrl = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Take back the last change of a memory."""
+    """Take back the last change of a memory.
+
+    Examples:
+        memcycle undo 3fa85f64
+    """
     with open_memory(settings_of(home, embedder=embedder, chroma_url=chroma_url)) as memory:
-        entry = the_entry(memory, entry_id, user, workspace)
+        entry = find_entry(memory, entry_id, user, workspace)
         restored = memory.undo(entry.id, user=entry.scope.user, workspace=workspace)
     _say_changed("Restored", restored, as_json=as_json)
 
@@ -211,8 +208,8 @@ def forget(
         str | None,
         typer.Argument(metavar="[ID]", help="Which memory; without it, all of a user's.", show_default=False),
     ] = None,
-    user: AnyUser = None,
-    home: Home = None,
+    user: opt.AnyUser = None,
+    home: opt.Home = None,
     workspace: Annotated[
         str | None,
         typer.Option(
@@ -225,15 +222,20 @@ def forget(
     only: Annotated[
         bool, typer.Option("--only", help="Leave its turns, and what else holds its words, in place.")
     ] = False,
-    yes: Yes = False,
-    checkpoints: Checkpoints = None,
-    embedder: Embedder = None,
-    chroma_url: ChromaUrl = None,
-    as_json: Json = False,
+    yes: opt.Yes = False,
+    checkpoints: opt.Checkpoints = None,
+    embedder: opt.Embedder = None,
+    chroma_url: opt.ChromaUrl = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Erase a memory with what else holds its words, or all of a user's. This cannot be undone.
 
     With --checkpoints the runs that are kept there of a user who is forgotten go too.
+
+    Examples:
+        memcycle forget 3fa85f64
+        memcycle forget 3fa85f64 --only
+        memcycle forget --user ann --yes
     """
     if entry_id is None and user is None:
         raise BadInput("forget what? name a memory by its id, or a user with --user to erase all of it")
@@ -262,7 +264,7 @@ def _forget_user(memory: "Memory", user: str, workspace: str | None, *, yes: boo
 def _forget_one(
     memory: "Memory", prefix: str, user: str | None, workspace: str, *, only: bool, yes: bool
 ) -> dict[str, object]:
-    entry = the_entry(memory, prefix, user, workspace)
+    entry = find_entry(memory, prefix, user, workspace)
     owner = {"user": entry.scope.user, "workspace": workspace}
     others = [] if only else memory.holders(entry.id, **owner)
     note(f"{entry.id[:SHORT]}  {entry.text}")
@@ -290,18 +292,22 @@ def _note_probes(probes: "Sequence[Probe]") -> None:
 
 def export(
     *,
-    user: AnyUser = None,
-    home: Home = None,
-    workspace: Workspace = "default",
+    user: opt.AnyUser = None,
+    home: opt.Home = None,
+    workspace: opt.Workspace = "default",
     output: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", metavar="FILE", help="Write to a file, whole or not at all.", show_default=False
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
-    """Write every entry of a user with all fields, one JSON object a line (one list with --json)."""
+    """Write every entry of a user with all fields, one JSON object a line (one list with --json).
+
+    Examples:
+        memcycle export --user ann > ann.jsonl
+    """
     with open_memory(settings_of(home), read_only=True) as memory:
         owner = only_user(memory) if user is None else user
         rows = memory.export(user=owner, workspace=workspace)
@@ -342,16 +348,21 @@ def import_(
         str | None,
         typer.Option("--user", "-u", metavar="NAME", help="Whose memory; by default as in the file."),
     ] = None,
-    home: Home = None,
+    home: opt.Home = None,
     workspace: Annotated[
         str | None, typer.Option("--workspace", "-w", metavar="NAME", help="By default as in the file.")
     ] = None,
-    embedder: Embedder = None,
-    chroma_url: ChromaUrl = None,
-    redact: Redact = None,
-    as_json: Json = False,
+    embedder: opt.Embedder = None,
+    chroma_url: opt.ChromaUrl = None,
+    redact: opt.Redact = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Store exported entries; those already stored stay as they are. All of a file or nothing of it."""
+    """Store exported entries; those already stored stay as they are. All of a file or nothing of it.
+
+    Examples:
+        memcycle import ann.jsonl
+        memcycle import ann.jsonl --user ben
+    """
     rows = _rows(read_file(path))
     if not rows:
         raise BadInput(f"{path} holds no entries")

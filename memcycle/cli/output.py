@@ -86,6 +86,14 @@ def is_asked() -> bool:
     return sys.stdin.isatty()
 
 
+def documented(command: Callable[..., None], name: str, about: str, *examples: str) -> Callable[..., None]:
+    """A command made for several things, named and described for one of them as by its own docstring."""
+    command.__name__ = name
+    lines = "".join(f"\n    {example}" for example in examples)
+    command.__doc__ = about + (f"\n\nExamples:{lines}" if examples else "")
+    return command
+
+
 def explained(command: Callable[P, T]) -> Callable[P, T]:
     """The command with its errors in one line on standard error and an exit code.
 

@@ -11,30 +11,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from memcycle.cli.options import (
-    SHORT,
-    AnyUser,
-    Approve,
-    AskFirst,
-    BaseUrl,
-    Checkpoints,
-    ChromaUrl,
-    Embedder,
-    Home,
-    Json,
-    Kept,
-    Model,
-    Prompts,
-    Reject,
-    Resume,
-    Workspace,
-    leave_waiting,
-    one_run,
-    only_user,
-    open_memory,
-    settings_of,
-)
+from memcycle.cli import options as opt
+from memcycle.cli.options import SHORT, only_user, open_memory, settings_of
 from memcycle.cli.output import note, one_line, print_json, say, say_refused, say_usage, screen, shown
+from memcycle.cli.runs import RunOptions, begin_or_resume, exit_if_waiting
 from memcycle.core.settings import DEFAULT_HOME
 
 if TYPE_CHECKING:
@@ -147,12 +127,17 @@ class _Asked(NamedTuple):
 def sessions(
     context: typer.Context,
     *,
-    user: AnyUser = None,
-    home: Home = None,
-    workspace: Workspace = "default",
-    as_json: Json = False,
+    user: opt.AnyUser = None,
+    home: opt.Home = None,
+    workspace: opt.Workspace = "default",
+    as_json: opt.Json = False,
 ) -> None:
-    """List sessions: how far each is, and what its examination found and repaired."""
+    """List sessions: how far each is, and what its examination found and repaired.
+
+    Examples:
+        memcycle sessions --user ann
+        memcycle sessions verify 3 --user ann
+    """
     if context.invoked_subcommand is not None:
         context.obj = _Asked(user, workspace, home, as_json)
         return
@@ -181,7 +166,7 @@ def verify(
     context: typer.Context,
     *,
     session_id: SessionId,
-    user: AnyUser = None,
+    user: opt.AnyUser = None,
     home: Annotated[
         Path | None,
         # The group reads the environment: read here too, that would win over a `--home` before `verify`.
@@ -193,27 +178,32 @@ def verify(
         str | None,
         typer.Option("--workspace", "-w", metavar="NAME", help="A second wall inside one user's memory."),
     ] = None,
-    checkpoints: Checkpoints = None,
-    resume: Resume = None,
-    approval: AskFirst = None,
-    approve: Approve = None,
-    reject: Reject = False,
-    model: Model = "rules",
-    base_url: BaseUrl = None,
-    prompts: Prompts = None,
-    embedder: Embedder = None,
-    chroma_url: ChromaUrl = None,
-    as_json: Json = False,
+    checkpoints: opt.Checkpoints = None,
+    resume: opt.Resume = None,
+    approval: opt.AskFirst = None,
+    approve: opt.Approve = None,
+    reject: opt.Reject = False,
+    model: opt.Model = "rules",
+    base_url: opt.BaseUrl = None,
+    prompts: opt.Prompts = None,
+    embedder: opt.Embedder = None,
+    chroma_url: opt.ChromaUrl = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Examine a session again: ask memory about it, repair what it cannot answer, commit the rest of it.
 
     Exits with 3 where a person's approval is waited for.
+
+    Examples:
+        memcycle sessions verify 3 --user ann
+        memcycle sessions verify 3 -u ann -m openai:gpt-4o-mini
+        memcycle sessions verify 3 -u ann --checkpoints runs.sqlite3 --resume THREAD
     """
     asked: _Asked = context.obj
     where = workspace or asked.workspace
-    kept = Kept.of(checkpoints, resume, approval, approve, reject=reject)
+    run_options = RunOptions.of(checkpoints, resume, approval, approve, reject=reject)
     settings = settings_of(
-        home or asked.home, embedder=embedder, chroma_url=chroma_url, approval=kept.approval
+        home or asked.home, embedder=embedder, chroma_url=chroma_url, approval=run_options.approval
     )
     with open_memory(
         settings, model=model, base_url=base_url, prompts=prompts, workspace=where, checkpoints=checkpoints
@@ -224,13 +214,13 @@ def verify(
         def begin(thread_id: str | None) -> "Ended":
             return memory.verify_session(session_id, user=owner, thread_id=thread_id)
 
-        ended = one_run(memory, kept, "end_session", begin, user=owner, session=session_id)
+        ended = begin_or_resume(memory, run_options, "end_session", begin, user=owner, session=session_id)
     if as_json or asked.as_json:
         print_json(ended.model_dump(mode="json"))
-        leave_waiting(ended)
+        exit_if_waiting(ended)
         return
     _say_session(ended)
-    leave_waiting(ended)
+    exit_if_waiting(ended)
     for warning in ended.warnings:
         note(f"Note: {warning}", "yellow")
     say_refused(ended.rejected)
@@ -242,12 +232,16 @@ def verify(
 def session(
     *,
     session_id: SessionId,
-    user: AnyUser = None,
-    home: Home = None,
-    workspace: Workspace = "default",
-    as_json: Json = False,
+    user: opt.AnyUser = None,
+    home: opt.Home = None,
+    workspace: opt.Workspace = "default",
+    as_json: opt.Json = False,
 ) -> None:
-    """Show a session and each probe it was examined with: question, answers, repair, decision."""
+    """Show a session and each probe it was examined with: question, answers, repair, decision.
+
+    Examples:
+        memcycle session 3 --user ann
+    """
     with open_memory(settings_of(home), workspace=workspace, read_only=True) as memory:
         owner = only_user(memory) if user is None else user
         found = memory.session(session_id, user=owner)

@@ -9,39 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.panel import Panel
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from memcycle.cli.options import (
-    Approve,
-    AskFirst,
-    BaseUrl,
-    Checkpoints,
-    ChromaUrl,
-    Embedder,
-    Home,
-    Json,
-    Kept,
-    Model,
-    Person,
-    Prompts,
-    Redact,
-    Reject,
-    Resume,
-    ThetaFile,
-    Timezone,
-    User,
-    Workspace,
-    ingest_thread,
-    leave_waiting,
-    one_run,
-    open_memory,
-    settings_of,
-    theta_of,
-)
-from memcycle.cli.output import note, print_json, say, say_answer, say_refused, say_usage, screen, shown
+from memcycle.cli import options as opt
+from memcycle.cli.options import open_memory, settings_of, theta_of
+from memcycle.cli.output import bars, note, print_json, say, say_answer, say_refused, say_usage, screen, shown
+from memcycle.cli.runs import Approver, RunOptions, begin_or_resume, exit_if_waiting, ingest_thread
 from memcycle.cli.sessions import say_probes, sources
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Verification
@@ -57,9 +32,9 @@ if TYPE_CHECKING:
 def ingest(
     *,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A conversation file.", show_default=False)],
-    user: User,
-    home: Home = None,
-    workspace: Workspace = "default",
+    user: opt.User,
+    home: opt.Home = None,
+    workspace: opt.Workspace = "default",
     form: Annotated[
         Format,
         typer.Option(
@@ -101,20 +76,20 @@ def ingest(
             help="Questions a session is examined with when it ends.",
         ),
     ] = None,
-    checkpoints: Checkpoints = None,
-    resume: Resume = None,
-    approval: AskFirst = None,
-    approve: Approve = None,
-    reject: Reject = False,
-    model: Model = "rules",
-    base_url: BaseUrl = None,
-    prompts: Prompts = None,
-    embedder: Embedder = None,
-    chroma_url: ChromaUrl = None,
-    timezone: Timezone = None,
-    redact: Redact = None,
-    theta: ThetaFile = None,
-    as_json: Json = False,
+    checkpoints: opt.Checkpoints = None,
+    resume: opt.Resume = None,
+    approval: opt.AskFirst = None,
+    approve: opt.Approve = None,
+    reject: opt.Reject = False,
+    model: opt.Model = "rules",
+    base_url: opt.BaseUrl = None,
+    prompts: opt.Prompts = None,
+    embedder: opt.Embedder = None,
+    chroma_url: opt.ChromaUrl = None,
+    timezone: opt.Timezone = None,
+    redact: opt.Redact = None,
+    theta: opt.ThetaFile = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Remember a conversation from a file. Run it again to go on where it was broken off.
 
@@ -123,9 +98,17 @@ def ingest(
 
     A line of a JSONL file is {"session", "speaker", "role": human|ai|tool|system, "text", "time", "id"?},
     its time in ISO 8601.
+
+    Examples:
+        memcycle ingest chat.jsonl --user ann
+        memcycle ingest locomo10.json --conversation conv-26 --sessions 1-3 --user c26
+        memcycle ingest chat.jsonl --user ann --model openai:gpt-4o-mini
+        memcycle ingest chat.jsonl --user ann --probes 10
+        memcycle ingest chat.jsonl --user ann --checkpoints runs.sqlite3 --approval delete --approval update
+        memcycle ingest chat.jsonl --user ann --checkpoints runs.sqlite3 --resume THREAD --approve all
     """
     wanted = None if probes is None else Verification(probes=probes)
-    kept = Kept.of(checkpoints, resume, approval, approve, reject=reject)
+    run_options = RunOptions.of(checkpoints, resume, approval, approve, reject=reject)
     settings = settings_of(
         home,
         embedder=embedder,
@@ -134,7 +117,7 @@ def ingest(
         redact=redact,
         theta=theta_of(theta),
         verification=wanted,
-        approval=kept.approval,
+        approval=run_options.approval,
     )
     from memcycle.files import choose, read_conversations
 
@@ -155,7 +138,7 @@ def ingest(
             new=True,
             checkpoints=checkpoints,
         ) as memory,
-        _progress(lines=kept.approval is not None) as told,
+        _progress(lines=run_options.approval is not None) as told,
     ):
         result = run(
             memory,
@@ -163,8 +146,8 @@ def ingest(
             chunk_turns=chunk_turns,
             verify=False if no_verify else None,
             on_progress=told,
-            thread_id=ingest_thread(memory, kept),
-            decide=Person(kept),
+            thread_id=ingest_thread(memory, run_options),
+            decide=Approver(run_options),
         )
     if as_json:
         print_json(result.model_dump(mode="json"))
@@ -178,7 +161,7 @@ def ingest(
         note(
             f"{len(result.unverified)} sessions could not be examined: `memcycle sessions` says why", "yellow"
         )
-    leave_waiting(result)
+    exit_if_waiting(result)
 
 
 @contextmanager
@@ -191,22 +174,14 @@ def _progress(*, lines: bool) -> "Iterator[Callable[[Stored], None]]":
     if lines or not sys.stderr.isatty():
         yield _progress_line
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("turns"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=screen(error=True), transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-
-        def told(stored: "Stored") -> None:
-            bar.update(
-                task, description=f"stored {shown(stored.last)}", completed=stored.done, total=stored.total
-            )
-
-        yield told
+    with bars() as shown_bars:
+        task = shown_bars.add_task("reading", total=None)
+        yield lambda stored: shown_bars.update(
+            task,
+            description=f"turns stored to {shown(stored.last)}",
+            completed=stored.done,
+            total=stored.total,
+        )
 
 
 def _progress_line(stored: "Stored") -> None:
@@ -240,9 +215,9 @@ def ask(
         str | None,
         typer.Argument(metavar="QUESTION", help="In words; not with --resume.", show_default=False),
     ] = None,
-    user: User,
-    home: Home = None,
-    workspace: Workspace = "default",
+    user: opt.User,
+    home: opt.Home = None,
+    workspace: opt.Workspace = "default",
     evidence_only: Annotated[
         bool, typer.Option("--evidence-only", help="Find the evidence and stop there.")
     ] = False,
@@ -250,25 +225,31 @@ def ask(
         int | None, typer.Option("--k", metavar="K", min=1, max=200, help="Entries of evidence at most.")
     ] = None,
     token_budget: Annotated[
-        int | None,
-        typer.Option("--token-budget", metavar="N", min=50, help="Tokens of evidence at most."),
+        int | None, typer.Option("--token-budget", metavar="N", min=50, help="Tokens of evidence at most.")
     ] = None,
-    checkpoints: Checkpoints = None,
-    resume: Resume = None,
-    model: Model = "rules",
-    base_url: BaseUrl = None,
-    prompts: Prompts = None,
-    embedder: Embedder = None,
-    chroma_url: ChromaUrl = None,
-    timezone: Timezone = None,
-    redact: Redact = None,
-    theta: ThetaFile = None,
-    as_json: Json = False,
+    checkpoints: opt.Checkpoints = None,
+    resume: opt.Resume = None,
+    model: opt.Model = "rules",
+    base_url: opt.BaseUrl = None,
+    prompts: opt.Prompts = None,
+    embedder: opt.Embedder = None,
+    chroma_url: opt.ChromaUrl = None,
+    timezone: opt.Timezone = None,
+    redact: opt.Redact = None,
+    theta: opt.ThetaFile = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Answer a question from memory, with the turns the answer rests on."""
+    """Answer a question from memory, with the turns the answer rests on.
+
+    Examples:
+        memcycle ask "Where does Tomas live?" --user ann
+        memcycle ask "What did Nora make?" --user ann --evidence-only
+        memcycle ask "Where does Tomas live?" --user ann --checkpoints runs.sqlite3
+        memcycle ask --user ann --checkpoints runs.sqlite3 --resume THREAD
+    """
     if (question is None) == (resume is None):
         raise BadInput("give a question, or --resume THREAD for one that was asked: one of the two")
-    kept = Kept.of(checkpoints, resume, None, None, reject=False)
+    run_options = RunOptions.of(checkpoints, resume, None, None, reject=False)
     settings = settings_of(
         home,
         embedder=embedder,
@@ -296,7 +277,7 @@ def ask(
                 thread_id=thread_id,
             )
 
-        answer = one_run(memory, kept, "ask", begin)
+        answer = begin_or_resume(memory, run_options, "ask", begin)
     for warning in answer.warnings:
         note(f"Note: {warning}", "yellow")
     if as_json:
@@ -321,11 +302,16 @@ def demo(
             "--home", metavar="DIR", help="Keep the memory here.", show_default="a folder that is removed"
         ),
     ] = None,
-    model: Model = "rules",
-    base_url: BaseUrl = None,
-    as_json: Json = False,
+    model: opt.Model = "rules",
+    base_url: opt.BaseUrl = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Remember a small conversation, showing what each node decides, then answer questions from it."""
+    """Remember a small conversation, showing what each node decides, then answer questions from it.
+
+    Examples:
+        memcycle demo
+        memcycle demo --json
+    """
     with (
         _home(home) as place,
         open_memory(settings_of(place), model=model, base_url=base_url, new=True) as memory,

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from memcycle import Memory, Roles
 from memcycle.agents.rules import RULES
-from memcycle.cli import options as kept
+from memcycle.cli import runs as kept
 from memcycle.cli.app import app
 from tests.scripted import Always
 
