@@ -95,8 +95,8 @@ def examples(samples: Iterable[Sample], facts: str) -> list[Example]:
                     queries=(Query(text=question.question),),
                     granularities=("raw",),
                 )
-                [looked] = memory.bank.views.search.look(request)
-                turns = memory.bank.get(request.scope, [looked.copy.ids[at] for at in looked.places])
+                [looked] = memory.bank.views.search.candidates(request)
+                turns = memory.bank.get(request.scope, [looked.snapshot.ids[at] for at in looked.places])
                 gold = [place for place, turn in enumerate(turns) if set(turn.turns) & set(question.evidence)]
                 if gold:
                     signals = looked.measured.relative().T

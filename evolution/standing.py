@@ -12,7 +12,7 @@ from memcycle.core.theta import Theta, Views
 from memcycle.stores.bank import Bank
 from memcycle.stores.search.ranker import EVIDENCE, NAMES
 from memcycle.stores.search.request import Query, SearchRequest
-from memcycle.stores.search.search import Looked
+from memcycle.stores.search.search import Candidates
 
 LOOKED = 150
 """Turns down to which the order is read."""
@@ -58,13 +58,13 @@ def stood(
     )
     [hits] = bank.search(request)
     open_ = theta.model_copy(update={"views": Views()})
-    [looked] = bank.views.search.look(request.model_copy(update={"theta": open_}))
+    [looked] = bank.views.search.candidates(request.model_copy(update={"theta": open_}))
     facts = bank.by_turns(scope, set(missed), "fact") if missed else []
     wanted = {*missed, *shown}
-    at = {looked.copy.ids[place]: n for n, place in enumerate(looked.places.tolist())}
+    at = {looked.snapshot.ids[place]: n for n, place in enumerate(looked.places.tolist())}
     others = [hit.entry.id for hit in hits if wanted.isdisjoint(hit.entry.turns)][:RIVALS]
     rivals = [at[name] for name in others if name in at]
-    own = {turn: n for n, place in enumerate(looked.places.tolist()) for turn in looked.copy.turns[place]}
+    own = {turn: n for n, place in enumerate(looked.places.tolist()) for turn in looked.snapshot.turns[place]}
     edges = {turn: _edges(looked, own[turn], rivals) for turn in wanted if turn in own}
     ranks = {turn: rank for rank, hit in reversed(list(enumerate(hits, 1))) for turn in hit.entry.turns}
     views = tuple(
@@ -91,7 +91,7 @@ def _mean(edges: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: round(fmean(one.get(name, 0.0) for one in edges), 3) for name in names}
 
 
-def _places(looked: Looked, own: int) -> dict[str, int]:
+def _places(looked: Candidates, own: int) -> dict[str, int]:
     """Its place in each view that gives it anything; equal values share one."""
     values = looked.measured.values
     return {
@@ -101,7 +101,7 @@ def _places(looked: Looked, own: int) -> dict[str, int]:
     }
 
 
-def _edges(looked: Looked, own: int, rivals: Sequence[int]) -> dict[str, float]:
+def _edges(looked: Candidates, own: int, rivals: Sequence[int]) -> dict[str, float]:
     """By signal what it has more of than the rivals in the mean, evidence relative to the best."""
     if not rivals:
         return {}

@@ -1,4 +1,5 @@
 """The search room: which entries of a scope answer a query, and how well.
 
-`search` asks, `copies` is what it looks through, `signals` tell what speaks for an entry, `ranker` weighs it.
+`search` asks, a `snapshot` is what it looks through, `signals` say what speaks for an entry, `ranker` weighs
+them.
 """

@@ -1,14 +1,14 @@
 """The lexical view: FTS5 finds the candidates of one scope, BM25 is computed over that scope alone.
 
 FTS5's own bm25() mixes the statistics of all scopes and has fixed constants, which shifts scores and tells
-one user about another's texts (design section 4). So every row carries one hashed scope token that every
-MATCH requires, and document frequencies, counts and lengths come from rows of that scope and granularity.
+one user about another's texts. So every row carries one hashed scope token that every MATCH requires, and
+document frequencies, counts and lengths come from rows of that scope and granularity.
 
 The rows are rebuildable from the ledger. They hold the active entries; an open session's staged entries
 are handed to `score` and take part in the same statistics. A search of a scope that is kept in memory reads
 only the words from here, once (see `memcycle.stores.search.snapshot`).
 
-They read English and what is written alike everywhere (question marks, digits, dates); a text of another
+Traits read English and what is written alike everywhere (question marks, digits, dates); a text of another
 language has fewer of them, and is ranked by its words and its vector.
 """
 
@@ -40,7 +40,7 @@ _ASKS = re.compile(r"[?？؟]\W*(?:\[[^\]]*\]\s*)?\Z")
 _CAPITAL = re.compile(r"(?<=[^\W\d_A-Z] )[A-Z][^\W\d_]+|(?<=[,;] )[A-Z][^\W\d_]+")
 
 
-def of(text: str, time: datetime | None, people: Iterable[str | None]) -> int:
+def traits_of(text: str, time: datetime | None, people: Iterable[str | None]) -> int:
     """The traits of a text, or-ed.
 
     - QUESTION: it ends by asking (a note in brackets after it, as of an image, does not count).
@@ -79,8 +79,8 @@ CREATE INDEX lexical_words_scope ON lexical_words (scope, speaker, own, dated, b
 """
 
 TRAITS = "ALTER TABLE lexical_words ADD COLUMN traits INTEGER;\n"
-"""What ranking knows of a text besides its words, see `Text`. NULL in a row that was written before there
-was such a column; its words are not brought to their base forms either."""
+"""What ranking knows of a text besides its words, see `traits_of`. NULL in a row that was written before
+there was such a column; its words are not brought to their base forms either."""
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
 
@@ -118,8 +118,8 @@ class LexicalRow:
     people: tuple[str, ...] = ()
 
 
-class Held(NamedTuple):
-    """A row as it is kept: how many words each field has, the words as numbers, and the traits."""
+class LexicalTerms(NamedTuple):
+    """What is kept of a row: how many words each field has, the words as numbers, and the traits."""
 
     fields: tuple[int, int, int]
     words: Ints
@@ -165,23 +165,23 @@ def numbers(stems_of_text: Iterable[str]) -> Ints:
     return np.array([_number(stem) for stem in based(stems_of_text)], dtype=_STORED)
 
 
-def held(row: LexicalRow) -> Held:
+def terms_of(row: LexicalRow) -> LexicalTerms:
     """What is kept of a row."""
     return _taken_apart(row)[1]
 
 
 @per_text(1024, lambda row: len(row.text))
-def _taken_apart(row: LexicalRow) -> tuple[_Stems, Held]:
+def _taken_apart(row: LexicalRow) -> tuple[_Stems, LexicalTerms]:
     """Cached: an open session's entries are in no index, and read by every search until they are."""
     fields = _stems(row)
     counts = len(fields.own), len(fields.dated), len(fields.before)
-    kept = of(row.text, row.time, (row.speaker, *row.people))
-    return fields, Held(counts, numbers(chain(*fields)), kept)
+    traits = traits_of(row.text, row.time, (row.speaker, *row.people))
+    return fields, LexicalTerms(counts, numbers(chain(*fields)), traits)
 
 
-def stored(row: sqlite3.Row) -> Held:
+def stored_terms(row: sqlite3.Row) -> LexicalTerms:
     """The same of a row of `lexical_words` with its traits."""
-    return Held(
+    return LexicalTerms(
         (row["own"], row["dated"], row["before"]),
         np.frombuffer(row["words"], dtype=_STORED),
         row["traits"],
@@ -276,11 +276,11 @@ def _found(conn: sqlite3.Connection, scope: str, terms: Sequence[str], without: 
 
 
 def _staged(rows: Sequence[LexicalRow]) -> Documents:
-    kept = [held(row) for row in rows]
+    terms = [terms_of(row) for row in rows]
     return Documents(
         np.array([row.row for row in rows], dtype=np.int64),
-        _fields(one.fields for one in kept),
-        np.concatenate([numbers(()), *(one.words for one in kept)]),
+        _fields(one.fields for one in terms),
+        np.concatenate([numbers(()), *(one.words for one in terms)]),
     )
 
 

@@ -37,8 +37,8 @@ class TextEmbedder(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A query made ready.
+class Prepared:
+    """A query made ready to be compared with entries.
 
     Attributes:
         stems: Of its words, without function words unless it has no others.
@@ -60,7 +60,7 @@ class Asked:
 
 def prepare(
     queries: Sequence[Query], embedder: TextEmbedder, *, speakers: Iterable[str], last: float
-) -> list[Asked]:
+) -> list[Prepared]:
     """All queries, in one embedding batch.
 
     Args:
@@ -74,12 +74,14 @@ def prepare(
     named = [[name for name in known if _names(query.text, name)] for query in queries]
     nameless = [_nameless(query.text, names) for query, names in zip(queries, named, strict=True)]
     vectors = embedder.embed([query.text for query in queries] + nameless)
-    return [_asked(query, named[at], last, vectors[at :: len(queries)]) for at, query in enumerate(queries)]
+    return [
+        _prepared(query, named[at], last, vectors[at :: len(queries)]) for at, query in enumerate(queries)
+    ]
 
 
-def _asked(query: Query, names: Sequence[str], last: float, vectors: Vectors) -> Asked:
+def _prepared(query: Query, names: Sequence[str], last: float, vectors: Vectors) -> Prepared:
     words = content_stems(query.text) or stems(query.text)
-    return Asked(
+    return Prepared(
         stems=words,
         terms=np.unique(lexical.numbers(words)),
         people=frozenset(name.casefold() for name in [*names, query.speaker] if name),

@@ -16,14 +16,14 @@ words any entry holds. So the best of a bad lot scores low, and where no word is
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from memcycle.core.theta import Fusion, Weights
-from memcycle.stores.search.bm25 import Floats, Ints
+from memcycle.core.theta import Fusion, Views, Weights
+from memcycle.stores.search.bm25 import Flags, Floats, Ints
 from memcycle.stores.search.request import Why
-from memcycle.stores.search.signals import SIGNALS, Seen
+from memcycle.stores.search.signals import SIGNALS, Comparison
 
 NAMES = tuple(SIGNALS)
 """Row order of every array of signals."""
@@ -31,6 +31,15 @@ EVIDENCE = np.array([signal.evidence for signal in SIGNALS.values()])
 LEXICAL = np.array([name in {"bm25", "window", "facts"} for name in NAMES])
 TOLD = tuple(at for at, name in enumerate(NAMES) if EVIDENCE[at] or name in {"speaker", "date"})
 """Signals that are named as reasons of a hit."""
+_STRUCTURED = np.array(
+    [name in {"speaker", "date", "time_expression", "number", "capital"} for name in NAMES]
+)
+_VIEWS: dict[str, Flags] = {
+    "lexical": LEXICAL,
+    "dense": EVIDENCE & ~LEXICAL,
+    "structured": _STRUCTURED,
+}
+"""The signals of each view; the others are of none, and only move what a view found."""
 _RRF = 60
 _EVEN = 0.8
 """How far behind the best a score falls evenly; from there on it fades."""
@@ -56,19 +65,48 @@ class Measured:
         return np.asarray(self.values / scale[:, None])
 
 
-def measure(seen: Seen, candidates: Ints) -> Measured:
+def measure(compared: Comparison, candidates: Ints) -> Measured:
     """The signals of the entries at these places."""
     vectors = {
-        "dense": seen.asked.named,
-        "dense_nameless": seen.asked.nameless,
-        "context": seen.asked.nameless,
+        "dense": compared.query.named,
+        "dense_nameless": compared.query.nameless,
+        "context": compared.query.nameless,
     }
     applies = [
-        seen.known if LEXICAL[at] else float(vectors[name].any()) if name in vectors else 0.0
+        compared.known if LEXICAL[at] else float(vectors[name].any()) if name in vectors else 0.0
         for at, name in enumerate(NAMES)
     ]
-    values = np.stack([signal.says(seen)[candidates] for signal in SIGNALS.values()])
+    values = np.stack([signal.says(compared)[candidates] for signal in SIGNALS.values()])
     return Measured(values, np.array(applies))
+
+
+def narrowed(measured: Measured, weights: Weights, views: Views, order: Ints) -> Measured:
+    """What the signals say where each view speaks for its first entries alone; beyond them it says nothing.
+
+    A view orders by the weighted sum of its own signals, equal entries by `order`. One that may not speak at
+    all takes no part in how good a match is.
+
+    Args:
+        measured: What the signals say, whole.
+        order: A rank of each candidate, (candidates,), the same whatever is asked.
+    """
+    values, applies = measured.values, measured.applies
+    for view, own in _VIEWS.items():
+        k = getattr(views, view)
+        if k >= values.shape[1] and k:
+            continue
+        weight = np.array([getattr(weights, name) for name in NAMES]) * own
+        kept = _first(_summed(weight, measured.relative()), k, order)
+        values = np.where(own[:, None] & ~kept[None, :], 0.0, values)
+        applies = applies if k else np.where(own, 0.0, applies)
+    return measured if values is measured.values else replace(measured, values=values, applies=applies)
+
+
+def _first(scores: Floats, k: int, order: Ints) -> Flags:
+    """Which candidates are among the k best that have a score at all."""
+    kept = np.zeros(len(scores), dtype=bool)
+    kept[np.lexsort((order, -scores))[:k]] = True
+    return np.asarray(kept & (scores > 0))
 
 
 def rank(measured: Measured, weights: Weights, fusion: Fusion) -> Floats:

@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from memcycle.core.entry import MOST
-from memcycle.stores.search import bm25 as statistics
 from memcycle.stores.search import lexical as traits
-from memcycle.stores.search.bm25 import Flags, Floats
-from memcycle.stores.search.query import DAY, Asked
-from memcycle.stores.search.snapshot import SHARES, Copy, Vectors, at, begins
+from memcycle.stores.search.bm25 import DATED, FACTS, WINDOW, Flags, Floats
+from memcycle.stores.search.query import DAY, Prepared
+from memcycle.stores.search.snapshot import SHARES, Snapshot, Vectors, at, begins
 
 _BEST = 3
 """Entries of a session that speak for it."""
@@ -25,23 +24,23 @@ _TELLING = 30.0
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One query before the entries it is asked of.
+class Comparison:
+    """One query beside the entries it is asked of.
 
     Attributes:
-        copy: The entries.
+        snapshot: The entries.
         visible: Which of them the request may see; the others count nowhere.
         mass: Idf of each one's own words, summed, in the statistics of what the request's session may see.
-        asked: The query.
+        query: What is asked.
         lexical: Their BM25 in each view, (entries, 3), 0 where not visible.
         known: Share of the query's idf mass whose words some visible entry holds.
         now: When recency counts from, in seconds. half_life: days in which it halves.
     """
 
-    copy: Copy
+    snapshot: Snapshot
     visible: Flags
     mass: Floats
-    asked: Asked
+    query: Prepared
     lexical: Floats
     known: float
     now: float
@@ -50,7 +49,7 @@ class Seen:
     @cached_property
     def named(self) -> Floats:
         """Cosine with the query's vector, not below 0."""
-        return self._positive(_cosines(self.copy.vectors, self.asked.named))
+        return self._positive(_cosines(self.snapshot.vectors, self.query.named))
 
     @cached_property
     def nameless(self) -> Floats:
@@ -61,22 +60,22 @@ class Seen:
     def surrounded(self) -> Floats:
         """The same of each entry's vector with shares of those around it added."""
         total = self._raw_nameless.copy()
-        for share, near in zip(SHARES, self.copy.around, strict=True):
+        for share, near in zip(SHARES, self.snapshot.around, strict=True):
             total += share * at(self._raw_nameless, near, 0.0)
-        return self._positive(total / self.copy.norms)
+        return self._positive(total / self.snapshot.norms)
 
     @cached_property
     def own(self) -> Floats:
         """How well an entry's own words and meaning match."""
-        return (self.lexical[:, statistics.DATED] + self.nameless) / 2
+        return (self.lexical[:, DATED] + self.nameless) / 2
 
     def has(self, trait: int) -> Floats:
         """Which entries have a trait, as 0 and 1."""
-        return np.asarray((self.copy.traits & trait) != 0, dtype=np.float64)
+        return np.asarray((self.snapshot.traits & trait) != 0, dtype=np.float64)
 
     @cached_property
     def _raw_nameless(self) -> Floats:
-        return _cosines(self.copy.vectors, self.asked.nameless)
+        return _cosines(self.snapshot.vectors, self.query.nameless)
 
     def _positive(self, cosines: Floats) -> Floats:
         return np.asarray(np.clip(cosines, 0.0, 1.0) * self.visible)
@@ -88,136 +87,136 @@ def _cosines(vectors: Vectors, query: Vectors) -> Floats:
     return np.asarray((vectors * query).sum(axis=1), dtype=np.float64)
 
 
-def bm25(seen: Seen) -> Floats:
+def bm25(compared: Comparison) -> Floats:
     """BM25 over the entry's own words, with its speaker and its date."""
-    return seen.lexical[:, statistics.DATED]
+    return compared.lexical[:, DATED]
 
 
-def window(seen: Seen) -> Floats:
+def window(compared: Comparison) -> Floats:
     """BM25 over the entry's own words with those of the two turns before it."""
-    return seen.lexical[:, statistics.WINDOW]
+    return compared.lexical[:, WINDOW]
 
 
-def facts(seen: Seen) -> Floats:
+def facts(compared: Comparison) -> Floats:
     """BM25 over the same and what facts say that rest on the turn: facts projected onto their turns.
 
     A turn says "that one", its fact says what. Without facts this is `window`.
     """
-    return seen.lexical[:, statistics.FACTS]
+    return compared.lexical[:, FACTS]
 
 
-def dense(seen: Seen) -> Floats:
+def dense(compared: Comparison) -> Floats:
     """Cosine of query and entry."""
-    return seen.named
+    return compared.named
 
 
-def dense_nameless(seen: Seen) -> Floats:
+def dense_nameless(compared: Comparison) -> Floats:
     """Cosine with the query without the names of those it asks about: what is asked, not of whom."""
-    return seen.nameless
+    return compared.nameless
 
 
-def context(seen: Seen) -> Floats:
+def context(compared: Comparison) -> Floats:
     """Cosine of the nameless query and the entry among the turns around it, of the same stretch of talk."""
-    return seen.surrounded
+    return compared.surrounded
 
 
-def speaker(seen: Seen) -> Floats:
+def speaker(compared: Comparison) -> Floats:
     """Whether one who is asked about speaks. A boost only: what others say of them must stay within reach."""
-    asked = [name.casefold() in seen.asked.people for name in seen.copy.speakers]
-    return np.array([*asked, False], dtype=np.float64)[seen.copy.speaker]
+    asked = [name.casefold() in compared.query.people for name in compared.snapshot.speakers]
+    return np.array([*asked, False], dtype=np.float64)[compared.snapshot.speaker]
 
 
-def date(seen: Seen) -> Floats:
+def date(compared: Comparison) -> Floats:
     """Whether it was said, or happened, at a time the query names, or shortly before or after it.
 
     Nothing where every entry is of that time.
     """
-    within = np.zeros(len(seen.copy.rows), dtype=bool)
-    for first, last in seen.asked.periods:
-        within |= (seen.copy.time >= first) & (seen.copy.time <= last)
-    within &= seen.visible
-    return np.zeros(len(within)) if within.sum() == seen.visible.sum() else within.astype(np.float64)
+    within = np.zeros(len(compared.snapshot.rows), dtype=bool)
+    for first, last in compared.query.periods:
+        within |= (compared.snapshot.time >= first) & (compared.snapshot.time <= last)
+    within &= compared.visible
+    return np.zeros(len(within)) if within.sum() == compared.visible.sum() else within.astype(np.float64)
 
 
-def time_expression(seen: Seen) -> Floats:
+def time_expression(compared: Comparison) -> Floats:
     """For a question for a time: whether the entry names one."""
-    return seen.has(traits.TIME) * (seen.asked.slot == "when")
+    return compared.has(traits.TIME) * (compared.query.slot == "when")
 
 
-def number(seen: Seen) -> Floats:
+def number(compared: Comparison) -> Floats:
     """For a question how many or how long: whether the entry holds a number."""
-    return seen.has(traits.NUMBER) * (seen.asked.slot in {"how_many", "how_long"})
+    return compared.has(traits.NUMBER) * (compared.query.slot in {"how_many", "how_long"})
 
 
-def capital(seen: Seen) -> Floats:
+def capital(compared: Comparison) -> Floats:
     """For a question who or where: whether the entry names something inside a sentence."""
-    return seen.has(traits.CAPITAL) * (seen.asked.slot in {"who", "where"})
+    return compared.has(traits.CAPITAL) * (compared.query.slot in {"who", "where"})
 
 
-def statement(seen: Seen) -> Floats:
+def statement(compared: Comparison) -> Floats:
     """Whether it tells something. Questions repeat the words of a query and answer nothing."""
-    return 1.0 - seen.has(traits.QUESTION)
+    return 1.0 - compared.has(traits.QUESTION)
 
 
-def first_person(seen: Seen) -> Floats:
+def first_person(compared: Comparison) -> Floats:
     """Whether its speaker tells of themselves."""
-    return seen.has(traits.FIRST_PERSON)
+    return compared.has(traits.FIRST_PERSON)
 
 
-def idf_mass(seen: Seen) -> Floats:
+def idf_mass(compared: Comparison) -> Floats:
     """How much it says at all: the idf of its own words, summed; a half for about ten telling words.
 
     "Sounds great!" answers nothing, whatever it matches.
     """
-    return seen.mass / (seen.mass + _TELLING)
+    return compared.mass / (compared.mass + _TELLING)
 
 
-def session(seen: Seen) -> Floats:
+def session(compared: Comparison) -> Floats:
     """How well its session matches: mean of the three best entries there, by words and meaning in context.
 
     Where one turn of a talk is about what is asked, others with less of its words are too.
     """
-    value = (seen.lexical[:, statistics.WINDOW] + seen.surrounded) / 2
-    places = np.flatnonzero(seen.visible)
-    order = places[np.lexsort((-value[places], seen.copy.session[places]))]
-    sessions = seen.copy.session[order]
+    value = (compared.lexical[:, WINDOW] + compared.surrounded) / 2
+    places = np.flatnonzero(compared.visible)
+    order = places[np.lexsort((-value[places], compared.snapshot.session[places]))]
+    sessions = compared.snapshot.session[order]
     starts = np.flatnonzero(begins(sessions))
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     first = rank < _BEST
-    size = len(seen.copy.sessions)
+    size = len(compared.snapshot.sessions)
     total = np.bincount(sessions[first], weights=value[order][first], minlength=size)
     mean = total / np.maximum(np.bincount(sessions[first], minlength=size), 1)
-    return np.asarray(mean[seen.copy.session])
+    return np.asarray(mean[compared.snapshot.session])
 
 
-def answer(seen: Seen) -> Floats:
+def answer(compared: Comparison) -> Floats:
     """Whether it follows a question of somebody else that matches, times its own match."""
-    before = seen.copy.around.before
-    asks = at(seen.has(traits.QUESTION), before, 0.0) > 0
-    other = at(seen.copy.speaker, before, -1) != seen.copy.speaker
-    return np.asarray(np.where(asks & other, at(seen.own, before, 0.0), 0.0) * seen.own)
+    before = compared.snapshot.around.before
+    asks = at(compared.has(traits.QUESTION), before, 0.0) > 0
+    other = at(compared.snapshot.speaker, before, -1) != compared.snapshot.speaker
+    return np.asarray(np.where(asks & other, at(compared.own, before, 0.0), 0.0) * compared.own)
 
 
-def neighbours(seen: Seen) -> Floats:
+def neighbours(compared: Comparison) -> Floats:
     """How well the better of the turns just before and after it matches."""
-    around = seen.copy.around
-    return np.asarray(np.maximum(at(seen.own, around.before, 0.0), at(seen.own, around.after, 0.0)))
+    around = compared.snapshot.around
+    return np.asarray(np.maximum(at(compared.own, around.before, 0.0), at(compared.own, around.after, 0.0)))
 
 
-def importance(seen: Seen) -> Floats:
+def importance(compared: Comparison) -> Floats:
     """How important it was found when it was written."""
-    return seen.copy.importance
+    return compared.snapshot.importance
 
 
-def recency(seen: Seen) -> Floats:
+def recency(compared: Comparison) -> Floats:
     """How lately it was said: 1 for now, half of it each half-life earlier; 0 where the time is unknown."""
-    age = np.maximum(seen.now - seen.copy.said, 0.0) / DAY
-    return np.nan_to_num(np.exp2(-age / seen.half_life), nan=0.0)
+    age = np.maximum(compared.now - compared.snapshot.said, 0.0) / DAY
+    return np.nan_to_num(np.exp2(-age / compared.half_life), nan=0.0)
 
 
-def reinforcement(seen: Seen) -> Floats:
+def reinforcement(compared: Comparison) -> Floats:
     """How often questions named what it names, as a share of the most that counts."""
-    return seen.copy.reinforcement / MOST
+    return compared.snapshot.reinforcement / MOST
 
 
 class Signal(NamedTuple):
@@ -229,7 +228,7 @@ class Signal(NamedTuple):
             compared with the best. The others count as they are, and only move what was found.
     """
 
-    says: Callable[[Seen], Floats]
+    says: Callable[[Comparison], Floats]
     evidence: bool
 
 

@@ -1,9 +1,9 @@
-"""Reads from the ledger what a search needs: the copy of a scope, which of its entries a filter allows.
+"""Snapshots of scopes in memory: what a search looks through, read from the ledger and kept in step with it.
 
-Everything that ranking needs of an entry is computed once, when it is written or when the copy is made, and
-never from text during a search. A copy is kept with the number of its scope's last change (`ledger.changes`):
-after any write, also of another process, the next search brings it up to date or makes a new one (`merging`).
-So what is forgotten is forgotten here too.
+Everything that ranking needs of an entry is computed once, when it is written or when the snapshot is read,
+and never from text during a search. A snapshot is kept with the number of its scope's last change
+(`ledger.changes`): after any write, also of another process, the next search renews it or reads another. So
+what is forgotten is forgotten here too.
 """
 
 import json
@@ -37,7 +37,7 @@ from memcycle.stores.search.bm25 import (
     with_facts,
     without_facts,
 )
-from memcycle.stores.search.lexical import Held
+from memcycle.stores.search.lexical import LexicalTerms
 from memcycle.stores.search.request import Filters
 from memcycle.stores.writer import lexical_rows
 
@@ -58,7 +58,7 @@ class Around(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Copy:
+class Snapshot:
     """The active and staged entries of one base scope, in the order of their ledger rows, (entries,) each.
 
     Attributes:
@@ -176,60 +176,55 @@ def at(values: NDArray[Any], places: Ints, missing: float) -> NDArray[Any]:
     return np.where(places >= 0, values[places] if len(values) else missing, missing)
 
 
-class Kept(NamedTuple):
-    """A copy as of a change of its scope."""
+class SnapshotAt(NamedTuple):
+    """A snapshot as of a change of its scope."""
 
     change: int
-    copy: Copy
+    snapshot: Snapshot
 
 
-class Copies:
-    """The copies used last, within a bound of bytes. Thread-safe."""
+class Snapshots:
+    """The snapshots used last, within a bound of bytes. Thread-safe."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._held = most, 0
+        self._most, self.nbytes = most, 0
         self._lock = threading.Lock()
-        self._copies: OrderedDict[str, Kept] = OrderedDict()
+        self._of_scope: OrderedDict[str, SnapshotAt] = OrderedDict()
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held now."""
-        return self._held
-
-    def get(self, scope: Scope) -> Kept | None:
-        """The copy of the base scope, and of which change it is."""
+    def get(self, scope: Scope) -> SnapshotAt | None:
+        """That of the base scope, and of which change it is."""
         with self._lock:
-            found = self._copies.get(scope.key)
+            found = self._of_scope.get(scope.key)
             if found is not None:
-                self._copies.move_to_end(scope.key)
+                self._of_scope.move_to_end(scope.key)
             return found
 
-    def put(self, scope: Scope, change: int, copy: Copy) -> None:
-        """Keeps a copy, unless there is one of a later change; those not used for longest make room.
+    def put(self, scope: Scope, change: int, snapshot: Snapshot) -> None:
+        """Keeps a snapshot, unless there is one of a later change; those not used for longest make room.
 
         One above the bound is not kept.
         """
         with self._lock:
-            held = self._copies.get(scope.key)
+            held = self._of_scope.get(scope.key)
             if held is not None and held.change >= change:
                 return
             self._drop(scope.key)
-            if copy.nbytes > self._most:
+            if snapshot.nbytes > self._most:
                 return
-            self._copies[scope.key] = Kept(change, copy)
-            self._held += copy.nbytes
-            while self._held > self._most:
-                self._drop(next(iter(self._copies)))
+            self._of_scope[scope.key] = SnapshotAt(change, snapshot)
+            self.nbytes += snapshot.nbytes
+            while self.nbytes > self._most:
+                self._drop(next(iter(self._of_scope)))
 
     def drop(self, scope: Scope) -> None:
-        """Keeps no copy of the base scope."""
+        """Keeps none of the base scope."""
         with self._lock:
             self._drop(scope.key)
 
     def _drop(self, key: str) -> None:
-        found = self._copies.pop(key, None)
+        found = self._of_scope.pop(key, None)
         if found is not None:
-            self._held -= found.copy.nbytes
+            self.nbytes -= found.snapshot.nbytes
 
 
 _PLAIN = (
@@ -245,27 +240,27 @@ _PLAIN = (
 )
 
 
-def merged(old: Copy, changed: Sequence[int], new: Copy) -> Copy:
-    """The old copy without the changed ledger rows, and with all of the new one: what reading it whole gives.
+def _merged(old: Snapshot, changed: Sequence[int], new: Snapshot) -> Snapshot:
+    """The old one without the changed ledger rows, and with all of the new one: what reading it whole gives.
 
     Args:
-        changed: Rows that are left out of the old copy, those of the new one among them.
+        changed: Rows that are left out of the old one, those of the new one among them.
     """
     kept = np.flatnonzero(~np.isin(old.rows, np.asarray(changed, dtype=np.int64)))
     rows = np.concatenate([old.rows[kept], new.rows])
     order = np.argsort(rows)
-    # Places in both copies laid end to end.
+    # Places in both laid end to end.
     places = np.concatenate([kept, np.arange(len(new.rows)) + len(old.rows)])[order]
     plain = {name: np.concatenate([getattr(old, name), getattr(new, name)])[places] for name in _PLAIN}
-    session, sessions = _coded((old.session, old.sessions), (new.session, new.sessions), places)
-    speaker, speakers = _coded((old.speaker, old.speakers), (new.speaker, new.speakers), places)
+    session, sessions = _merged_codes((old.session, old.sessions), (new.session, new.sessions), places)
+    speaker, speakers = _merged_codes((old.speaker, old.speakers), (new.speaker, new.speakers), places)
     turns, ids = old.turns + new.turns, old.ids + new.ids
     turns = [turns[place] for place in places.tolist()]
     own = _joined(without_facts(old.documents), without_facts(new.documents))
     documents = with_facts(
         chosen(own, places), turns, plain["granularity"], session=session, staged=plain["staged"]
     )
-    return Copy(
+    return Snapshot(
         rows=rows[order],
         ids=[ids[place] for place in places.tolist()],
         session=session,
@@ -283,10 +278,10 @@ def _joined(one: Documents, other: Documents) -> Documents:
     return Documents(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
 
 
-def _coded(
+def _merged_codes(
     one: tuple[Ints, list[str]], other: tuple[Ints, list[str]], places: Ints
 ) -> tuple[Ints, list[str]]:
-    """Codes of two copies in one code: places in the names that are used, in order of appearance."""
+    """Codes of two snapshots in one code: places in the names that are used, in order of appearance."""
     names = list(dict.fromkeys(chain(one[1], other[1])))
     codes = {name: code for code, name in enumerate(names)}
     # The last place is that of -1, nobody.
@@ -346,16 +341,16 @@ AND (:locations IS NULL OR EXISTS (
     SELECT 1 FROM json_each(locations) p JOIN json_each(:locations) q ON p.value = q.value COLLATE NOCASE))
 """
 _LISTS = ("kinds", "speakers", "sessions", "persons", "entities", "locations")
-_CODES = {name: code for code, name in enumerate(GRANULARITIES)}
+_GRANULARITY = {name: code for code, name in enumerate(GRANULARITIES)}
 
 
-def whole(conn: sqlite3.Connection, scope: Scope, embedder: str, dim: int) -> Copy:
-    """A copy of everything recallable in the base scope, with vectors of this embedder and dimension."""
+def read_whole(conn: sqlite3.Connection, scope: Scope, embedder: str, dim: int) -> Snapshot:
+    """Everything recallable in the base scope, with vectors of this embedder and dimension."""
     found = conn.execute(_WHOLE, {"scope": scope.key, "embedder": embedder}).fetchall()
-    return _copy(conn, found, dim)
+    return _snapshot(conn, found, dim)
 
 
-def named(
+def read_some(
     conn: sqlite3.Connection,
     scope: Scope,
     embedder: str,
@@ -363,7 +358,7 @@ def named(
     *,
     rows: Collection[int],
     ids: Collection[str],
-) -> Copy:
+) -> Snapshot:
     """The same of these ledger rows and ids only."""
     parameters = {
         "scope": scope.key,
@@ -371,16 +366,16 @@ def named(
         "rows": json_list(rows),
         "ids": json_list(ids),
     }
-    return _copy(conn, conn.execute(_FEW + _NAMED + " ORDER BY e.row", parameters).fetchall(), dim)
+    return _snapshot(conn, conn.execute(_FEW + _NAMED + " ORDER BY e.row", parameters).fetchall(), dim)
 
 
-def renewed(
-    conn: sqlite3.Connection, scope: Scope, embedder: str, dim: int, *, copy: Copy, rows: Collection[int]
-) -> Copy:
-    """A copy brought up to date, after which these ledger rows changed: what `whole` gives now."""
+def renew(
+    conn: sqlite3.Connection, scope: Scope, embedder: str, dim: int, *, old: Snapshot, rows: Collection[int]
+) -> Snapshot:
+    """One brought up to date, after which these ledger rows changed: what `read_whole` gives now."""
     parameters = {"scope": scope.key, "embedder": embedder, "rows": json_list(rows)}
-    new = _copy(conn, conn.execute(_FEW + _CHANGED + " ORDER BY e.row", parameters).fetchall(), dim)
-    return merged(copy, [*rows, *new.rows.tolist()], new)
+    new = _snapshot(conn, conn.execute(_FEW + _CHANGED + " ORDER BY e.row", parameters).fetchall(), dim)
+    return _merged(old, [*rows, *new.rows.tolist()], new)
 
 
 def size(conn: sqlite3.Connection, scope: Scope) -> int:
@@ -416,16 +411,16 @@ def allowed(conn: sqlite3.Connection, scope: Scope, filters: Filters) -> Ints:
     return np.array([row[0] for row in conn.execute(_ALLOWED, parameters)], dtype=np.int64)
 
 
-def _copy(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int) -> Copy:
+def _snapshot(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int) -> Snapshot:
     # Column by column: asking each row for each name is the larger part of reading a scope.
     column = dict(zip(_COLUMNS, zip(*found, strict=True) if found else repeat(()), strict=False))
-    session, sessions = _coded_reading(column["session"])
-    speaker, speakers = _coded_reading(column["speaker"])
-    granularity = _ints(map(_CODES.__getitem__, column["granularity"]))
+    session, sessions = _codes(column["session"])
+    speaker, speakers = _codes(column["speaker"])
+    granularity = _ints(map(_GRANULARITY.__getitem__, column["granularity"]))
     staged = np.array([status == "staged" for status in column["status"]], dtype=bool)
     turns = _each(column["turns"], lambda text: tuple(json.loads(text)))
-    kept = _held(conn, found)
-    return Copy(
+    terms = _terms(conn, found)
+    return Snapshot(
         rows=_ints(column["row"]),
         ids=list(column["id"]),
         granularity=granularity,
@@ -438,32 +433,32 @@ def _copy(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int) -> C
         time=np.array(_each(column["time"], _seconds)),
         said=np.array(_each(column["observed_at"], _seconds)),
         expires=np.array(_each(column["expires_at"], _seconds)),
-        traits=_ints(one.traits for one in kept),
+        traits=_ints(one.traits for one in terms),
         turns=turns,
         importance=np.array(column["importance"], dtype=float),
         reinforcement=np.array(column["reinforcement"], dtype=float),
         vectors=_vectors(column["vector"], dim),
-        documents=with_facts(_documents(column["row"], kept), turns, granularity, session, staged),
+        documents=with_facts(_documents(column["row"], terms), turns, granularity, session, staged),
     )
 
 
-def _held(conn: sqlite3.Connection, found: Sequence[sqlite3.Row]) -> list[Held]:
+def _terms(conn: sqlite3.Connection, found: Sequence[sqlite3.Row]) -> list[LexicalTerms]:
     """The words and traits of each: as kept, or read from the text where the lexical view has none of it."""
     lacking = [row["row"] for row in found if row["traits"] is None]
     stored = entries.by_rows(conn, lacking).values()
-    read = {row.row: lexical.held(row) for row in lexical_rows(conn, list(stored))}
-    return [read[row["row"]] if row["traits"] is None else lexical.stored(row) for row in found]
+    read = {row.row: lexical.terms_of(row) for row in lexical_rows(conn, list(stored))}
+    return [read[row["row"]] if row["traits"] is None else lexical.stored_terms(row) for row in found]
 
 
-def _documents(rows: Sequence[int], kept: Sequence[Held]) -> Documents:
+def _documents(rows: Sequence[int], terms: Sequence[LexicalTerms]) -> Documents:
     return Documents(
         rows=_ints(rows),
-        fields=np.array([(*one.fields, 0) for one in kept], dtype=np.int64).reshape(-1, FIELDS),
-        words=np.concatenate([lexical.numbers(()), *(one.words for one in kept)]),
+        fields=np.array([(*one.fields, 0) for one in terms], dtype=np.int64).reshape(-1, FIELDS),
+        words=np.concatenate([lexical.numbers(()), *(one.words for one in terms)]),
     )
 
 
-def _coded_reading(names: Sequence[str | None]) -> tuple[Ints, list[str]]:
+def _codes(names: Sequence[str | None]) -> tuple[Ints, list[str]]:
     """Places in the names there are, in order of appearance; -1 for no name."""
     known = list(dict.fromkeys(name for name in names if name))
     codes = {name: code for code, name in enumerate(known)}

@@ -297,3 +297,40 @@ def test_every_kind_of_character_a_token_can_hold_is_one_term_of_the_index(conn)
     lexical.put(conn, [row(1, sample)])
     for stem in stems(sample):
         assert set(found(conn, stem)) == {1}, unicodedata.name(stem[0])
+
+
+# Traits
+
+
+TRAITS = {
+    "QUESTION": lexical.QUESTION, "FIRST_PERSON": lexical.FIRST_PERSON, "NUMBER": lexical.NUMBER,
+    "CAPITAL": lexical.CAPITAL, "TIME": lexical.TIME,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Have you seen it?", {"QUESTION"}),
+        ("Have you seen it? [image: a photo of a dog]", {"QUESTION"}),
+        ("本当ですか？", {"QUESTION"}),
+        ("It was fine. Was it? It was.", set()),
+        ("I've seen it", {"FIRST_PERSON"}),
+        ("that is ours", {"FIRST_PERSON"}),
+        ("three of them", {"NUMBER"}),
+        ("room 12b", {"NUMBER"}),
+        ("a cat", set()),
+        ("we stayed in Lisbon", {"FIRST_PERSON", "CAPITAL"}),
+        ("Lisbon", set()),
+        ("so kind, Bo, and thanks Ann", set()),
+        ("it rained yesterday", {"TIME"}),
+        ("", set()),
+    ],
+)
+def test_traits_of_a_text(text, expected):
+    found = lexical.traits_of(text, MAY_7, ("Ann", "Bo", None))
+    assert {name for name, flag in TRAITS.items() if found & flag} == expected
+
+
+def test_without_a_time_nothing_says_when():
+    assert not lexical.traits_of("it rained yesterday", None, ()) & lexical.TIME

@@ -49,8 +49,8 @@ class Talk:
         request = SearchRequest(
             scope=SCOPE, queries=(Query(text=question),), granularities=("raw",), **fields
         )
-        [looked] = self.bank.views.search.look(request)
-        entries = self.bank.get(SCOPE, [looked.copy.ids[at] for at in looked.places])
+        [looked] = self.bank.views.search.candidates(request)
+        entries = self.bank.get(SCOPE, [looked.snapshot.ids[at] for at in looked.places])
         values = looked.measured.values[NAMES.index(name)]
         return {entry.turns[0]: float(value) for entry, value in zip(entries, values, strict=True)}
 
