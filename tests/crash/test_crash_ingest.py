@@ -14,6 +14,7 @@ from tests.crash.ingest_and_die import open_memory
 
 ROOT = Path(__file__).resolve().parents[2]
 CLOCK_FIELDS = {"recorded_at"}
+pytestmark = pytest.mark.slow
 KILLS = 12
 
 

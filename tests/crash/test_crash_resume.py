@@ -24,7 +24,7 @@ SAID = (
     ("2", "I moved to Linz last week."),
 )
 CLOCK_FIELDS = {"recorded_at"}
-pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
+pytestmark = [pytest.mark.slow, pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 
 @dataclass

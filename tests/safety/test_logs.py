@@ -11,7 +11,8 @@ from langchain_core.runnables import RunnableLambda
 
 from memcycle import MemcycleStore, Memory, Roles, Settings, build_memory, build_session
 from memcycle.core.errors import EmbeddingFailed, RoleFailed
-from memcycle.integrations import MemoryMiddleware, memory_tools
+from memcycle.integrations import memory_tools
+from memcycle.integrations.background import Recorder
 from tests.cases.adapter import FM
 from tests.fakes import FakeEmbeddings, with_nan
 
@@ -94,9 +95,10 @@ def test_the_chat_graph_the_tools_and_the_middleware(quiet, tmp_path):
         build_memory(bank=memory.bank).invoke({"messages": SAID}, context=context)
         build_session(bank=memory.bank).invoke({}, context=context)
         assert [tool.name for tool in memory_tools(memory)]
-        with MemoryMiddleware(memory, background=True) as remembers:
-            remembers._remembering.later(memory.scope("ana").within("later"), SAID)
-            assert remembers.flush(60) == []
+        recorder = Recorder(memory)
+        recorder.later(memory.scope("ana").within("later"), SAID)
+        assert recorder.flush(60) == []
+        recorder.close()
         with MemcycleStore(memory.bank) as store:
             store.put(("ana",), "1", {"text": "My quokka is called Zeppelin."})
             store.search(("ana",), query="quokka")
