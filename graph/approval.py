@@ -35,12 +35,12 @@ class _Unclear(Exception):
 def approved(run: GraphRun, edits: Sequence[Edit]) -> Approved:
     """The edits as a person lets them stand. Stops the run where one needs approval, until it is resumed.
 
-    An answer that cannot be read is asked for again, with `problem` saying why.
+    An answer that cannot be read is payload for again, with `problem` saying why.
     """
     places = [at for at, edit in enumerate(edits) if _needs(run, edit)]
     if not places:
         return Approved(list(edits), [])
-    asked = {
+    payload = {
         "type": APPROVAL,
         "user": run.scope.user,
         "workspace": run.scope.workspace,
@@ -51,7 +51,7 @@ def approved(run: GraphRun, edits: Sequence[Edit]) -> Approved:
     }
     problem: dict[str, str] = {}
     while True:
-        answer = interrupt(asked | problem)
+        answer = interrupt(payload | problem)
         try:
             return _decided(edits, places, _read(answer, edits, places))
         except _Unclear as unclear:
@@ -59,24 +59,24 @@ def approved(run: GraphRun, edits: Sequence[Edit]) -> Approved:
 
 
 def _needs(run: GraphRun, edit: Edit) -> bool:
-    wanted = run.settings.approval
-    if (edit.op == "DELETE" and wanted.delete) or (edit.op == "UPDATE" and wanted.update):
+    approval = run.settings.approval
+    if (edit.op == "DELETE" and approval.delete) or (edit.op == "UPDATE" and approval.update):
         return True
     named = run.bank.get(run.scope, [edit.target]) if edit.target else []
     facts = [one for one in (edit.entry, *named) if one is not None and one.granularity == "fact"]
-    return edit.op != "NONE" and any(one.kind in wanted.kinds for one in facts)
+    return edit.op != "NONE" and any(one.kind in approval.kinds for one in facts)
 
 
 def _item(run: GraphRun, n: int, edit: Edit) -> dict[str, Any]:
     """What a person needs to see of an edit: before, after, and the turns it rests on."""
     before = next(iter(run.bank.get(run.scope, [edit.target])), None) if edit.target else None
     after = edit.entry
-    shown = after or before
-    turns = run.bank.turns(run.scope, shown.turns) if shown is not None else []
+    entry = after or before
+    turns = run.bank.turns(run.scope, entry.turns) if entry is not None else []
     return {
         "n": n,
         "action": edit.op,
-        "kind": shown.kind if shown is not None else None,
+        "kind": entry.kind if entry is not None else None,
         "before": before.text if before is not None else None,
         "after": after.text if after is not None else None,
         "said": [f"{turn.speaker}: {turn.text}" for turn in turns],
@@ -106,17 +106,17 @@ def _read(answer: Any, edits: Sequence[Edit], places: Sequence[int]) -> dict[int
 def _decided(
     edits: Sequence[Edit], places: Sequence[int], decisions: Mapping[int, tuple[str, str]]
 ) -> Approved:
-    kept: list[Edit] = []
+    allowed: list[Edit] = []
     rejected: list[dict[str, str]] = []
     for at, edit in enumerate(edits):
         decision, text = decisions.get(at, ("reject", "")) if at in places else ("as it is", "")
         if decision == "reject":
             rejected.append({"text": edit.entry.text if edit.entry else "", "why": REJECTED})
         elif decision == "edit":
-            kept.append(_noted(_reworded(edit, text), EDITED))
+            allowed.append(_noted(_reworded(edit, text), EDITED))
         else:
-            kept.append(_noted(edit, APPROVED) if at in places else edit)
-    return Approved(kept, rejected)
+            allowed.append(_noted(edit, APPROVED) if at in places else edit)
+    return Approved(allowed, rejected)
 
 
 def _reworded(edit: Edit, text: str) -> Edit:

@@ -64,8 +64,8 @@ def propose(
     entries = {entry.id: entry for entry in run.bank.get(run.scope, names)}
     conflicts = ConflictSet(refs, entries, turns)
     memories = {entry.id: MemoryView.of(n, entry) for n, entry in enumerate(conflicts.memories)}
-    shown = turn_views(turns)
-    by_turn = {turn.id: view for turn, view in zip(turns, shown, strict=True)}
+    views_of_turns = turn_views(turns)
+    by_turn = {turn.id: view for turn, view in zip(turns, views_of_turns, strict=True)}
     views = [
         ConflictView(
             memory=memories[ref["memory"]],
@@ -79,7 +79,9 @@ def propose(
     if not views:
         return Guarded()
     try:
-        output = yield run.call("refresher", RefresherInput(conflicts=views, turns=shown, now=run.now()))
+        output = yield run.call(
+            "refresher", RefresherInput(conflicts=views, turns=views_of_turns, now=run.now())
+        )
     except RoleFailed as failed:
         return Guarded(warnings=[f"nothing refreshed: {failed}"])
     return guard_refresh(output, conflicts, run.made("refresher"))
@@ -110,8 +112,8 @@ def guard_refresh(output: RefresherOutput, conflicts: ConflictSet, made: Made) -
 def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made, into: Guarded) -> None:
     refs = [ref for ref in conflicts.refs if target.id in (ref["memory"], ref["other"])]
     if edit.op == "DELETE":
-        asked = requested_deletion(edit.quote, conflicts.turns)
-        if asked is not None:
+        request = requested_deletion(edit.quote, conflicts.turns)
+        if request is not None:
             into.edits.append(_edit("DELETE", target, edit, quote=edit.quote))
         elif any(ref["turn"] for ref in refs):
             into.supersede.extend(ref for ref in refs if ref["turn"])

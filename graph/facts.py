@@ -191,7 +191,7 @@ def fact_judge_call(
 ) -> Call | None:
     """Asks the Judge about the facts that code alone cannot settle: weak support, or a close stored fact."""
     waiting = {ref["turn"] for ref in supersede}
-    asked = [
+    unsettled = [
         NewFact(
             n=n,
             text=item.draft.text,
@@ -203,7 +203,7 @@ def fact_judge_call(
         for n, item in enumerate(grounded, 1)
         if not item.supported or item.close or item.turn.id in waiting
     ]
-    return run.call("fact_judge", FactJudgeInput(facts=asked, now=run.now())) if asked else None
+    return run.call("fact_judge", FactJudgeInput(facts=unsettled, now=run.now())) if unsettled else None
 
 
 def decide(

@@ -149,7 +149,10 @@ def embed(
             that is missing, or a scope that cannot be one.
     """
     fixed = _checked(options)
-    given, taken = _mapped(read, "the parent's state"), _mapped(write, "the output of the embedded graph")
+    input_of, update_of = (
+        _mapped(read, "the parent's state"),
+        _mapped(write, "the output of the embedded graph"),
+    )
 
     def context(config: RunnableConfig) -> Context:
         owned = parent_scope(get_runtime().context, config, scope)
@@ -157,10 +160,10 @@ def embed(
         return Context(**{**fixed, **for_run, **owned.model_dump()})
 
     def run(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return taken(graph.invoke(given(state), config, context=context(config)))
+        return update_of(graph.invoke(input_of(state), config, context=context(config)))
 
     async def arun(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return taken(await graph.ainvoke(given(state), config, context=context(config)))
+        return update_of(await graph.ainvoke(input_of(state), config, context=context(config)))
 
     return RunnableLambda(run, afunc=arun, name=graph.name)
 

@@ -123,10 +123,10 @@ def node(
     name: str,
     body: Callable[..., Any],
     *,
-    given: Callable[[RunnableConfig], Any] | None = None,
+    run: Callable[[RunnableConfig], Any] | None = None,
     event: Callable[[Any, Mapping[str, Any]], Any] | None = None,
 ) -> Runnable[Any, dict[str, Any]]:
-    """A graph node, sync and async, from one body `body(state)` or `body(state, given(config))`.
+    """A graph node, sync and async, from one body `body(state)` or `body(state, run(config))`.
 
     The body returns a partial state, or is a generator (`Step`) that yields `Call`s (one, or several to
     be run together) and is sent their outputs; an error of a call is raised at its yield. Of several, a
@@ -135,11 +135,11 @@ def node(
     Args:
         name: Its name.
         body: What it does.
-        given: Makes the body's second argument of the run's configuration; by default it is that itself.
+        run: Makes the body's second argument of the run's configuration; by default it is that itself.
         event: From the state it was given and the partial state it returned, or its interrupts under
             `INTERRUPT` where it stopped: what is streamed of that (`stream_mode="custom"`), None for nothing.
     """
-    return _Node(name, body, given, event)
+    return _Node(name, body, run, event)
 
 
 INTERRUPT = "__interrupt__"
@@ -158,17 +158,17 @@ class _Node(Runnable[Any, dict[str, Any]]):
         self,
         name: str,
         body: Callable[..., Any],
-        given: Callable[[RunnableConfig], Any] | None,
+        run: Callable[[RunnableConfig], Any] | None,
         event: Callable[[Any, Mapping[str, Any]], Any] | None,
     ) -> None:
-        self.name, self._body, self._given, self._event = name, body, given, event
+        self.name, self._body, self._run_of, self._event = name, body, run, event
         self._takes_two = len(inspect.signature(body).parameters) > 1
         self._is_plain = not inspect.isgeneratorfunction(body)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
         """The partial state of a state."""
         try:
-            update = self._run(input, ensure_config(config))
+            update = self._drive(input, ensure_config(config))
         except GraphInterrupt as stopped:
             self._stream(input, {INTERRUPT: stopped.args[0]})
             raise
@@ -178,7 +178,7 @@ class _Node(Runnable[Any, dict[str, Any]]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
         """As `invoke`, with role calls awaited natively."""
         try:
-            update = await self._arun(input, ensure_config(config))
+            update = await self._adrive(input, ensure_config(config))
         except GraphInterrupt as stopped:
             self._stream(input, {INTERRUPT: stopped.args[0]})
             raise
@@ -190,25 +190,25 @@ class _Node(Runnable[Any, dict[str, Any]]):
         if event is not None:
             get_stream_writer()(event)
 
-    def _run(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+    def _drive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
         update = self._start(state, config)
         if not self._is_plain:
-            update = drive(update, lambda asked: _invoke(asked, config, usage))
+            update = drive(update, lambda calls: _invoke(calls, config, usage))
         return _finish(update, usage)
 
-    async def _arun(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+    async def _adrive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         usage: Usage = {}
         if self._is_plain:
             return _finish(await asyncio.to_thread(self._start, state, config), usage)
         step: Step = self._start(state, config)  # runs nothing of it yet
-        update = await adrive(step, lambda asked: _ainvoke(asked, config, usage), in_thread=True)
+        update = await adrive(step, lambda calls: _ainvoke(calls, config, usage), in_thread=True)
         return _finish(update, usage)
 
     def _start(self, state: Any, config: RunnableConfig) -> Any:
         if not self._takes_two:
             return self._body(state)
-        return self._body(state, self._given(config) if self._given is not None else config)
+        return self._body(state, self._run_of(config) if self._run_of is not None else config)
 
 
 def nested(
@@ -223,11 +223,11 @@ def nested(
     return inline(read) | graph | inline(write)
 
 
-def _invoke(asked: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
-    if isinstance(asked, Call):
-        return asked.runnable.invoke(asked.input, _config(asked, config, usage))
+def _invoke(calls: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
+    if isinstance(calls, Call):
+        return calls.runnable.invoke(calls.input, _config(calls, config, usage))
     replies: list[Any] = []
-    for call in asked:
+    for call in calls:
         try:
             replies.append(_invoke(call, config, usage))
         except RoleFailed as failed:
@@ -235,10 +235,10 @@ def _invoke(asked: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage
     return replies
 
 
-async def _ainvoke(asked: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
-    if isinstance(asked, Call):
-        return await asked.runnable.ainvoke(asked.input, _config(asked, config, usage))
-    replies = await asyncio.gather(*(_ainvoke(call, config, usage) for call in asked), return_exceptions=True)
+async def _ainvoke(calls: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
+    if isinstance(calls, Call):
+        return await calls.runnable.ainvoke(calls.input, _config(calls, config, usage))
+    replies = await asyncio.gather(*(_ainvoke(call, config, usage) for call in calls), return_exceptions=True)
     for reply in replies:
         if isinstance(reply, BaseException) and not isinstance(reply, RoleFailed):
             raise reply

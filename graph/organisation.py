@@ -80,7 +80,7 @@ def fact_entry(fact: Decided, made: Made) -> Entry:
     What it contradicts or repeats is settled by the edit, not here.
     """
     draft, turn = fact.draft, fact.turn
-    said = (draft.text, turn.text, turn.speaker, draft.speaker or "")
+    sources = (draft.text, turn.text, turn.speaker, draft.speaker or "")
     return new_entry(
         made.scope.within(turn.session),
         "fact",
@@ -97,7 +97,7 @@ def fact_entry(fact: Decided, made: Made) -> Entry:
         valid_from=draft.event_time or turn.time,
         observed_at=turn.time,
         topics=tuple(draft.topics),
-        **{name: borne_out(getattr(draft, name), *said) for name in NAMES},
+        **{name: borne_out(getattr(draft, name), *sources) for name in NAMES},
         importance=draft.importance,
         confidence=draft.confidence,
         actor=fact.actor,

@@ -72,7 +72,7 @@ def _shipped_prompts() -> list[str]:
 
 
 @dataclass(frozen=True)
-class Step:
+class TracedNode:
     """One node of a traced run: the graphs on the way to it, its name, its partial state, its seconds."""
 
     path: tuple[str, ...]
@@ -133,7 +133,7 @@ class Pipeline:
 
     def trace(
         self, name: GraphName, value: Any, context: Context, config: RunnableConfig | None = None
-    ) -> Iterator[Step]:
+    ) -> Iterator[TracedNode]:
         """Runs a graph and gives each node's step as it ends, nested graphs included."""
         last = perf_counter()
         run: Iterator[Any] = self.graph(name).stream(
@@ -142,7 +142,7 @@ class Pipeline:
         for path, update in run:
             now = perf_counter()
             for node, partial in update.items():
-                yield Step(tuple(part.split(":")[0] for part in path), node, partial or {}, now - last)
+                yield TracedNode(tuple(part.split(":")[0] for part in path), node, partial or {}, now - last)
             last = now
 
 

@@ -173,8 +173,8 @@ def after_reflect(
     state: RecallState, policy: Policy
 ) -> Literal["new query", "new query, entity swap", "settled", "unsure: verify"]:
     """A new query is searched; without one the answer stands, or is verified."""
-    asked = after_reason(state, policy)
-    return _unsure(state, policy) if asked == "nothing left" else asked
+    label = after_reason(state, policy)
+    return _unsure(state, policy) if label == "nothing left" else label
 
 
 def _unsure(state: RecallState, policy: Policy) -> Literal["settled", "unsure: verify"]:

@@ -38,17 +38,17 @@ def as_is(items: Sequence[TurnView], k: int) -> list[Planned]:
 
 def read_plans(output: RetrieverOutput, items: Sequence[TurnView], k_m: int) -> list[Planned]:
     """One plan an item: K = max(K_dyn, K_m), an item the Retriever left out as is (AMA 3.2)."""
-    given: dict[int, Plan] = {plan.n: plan for plan in output.plans if plan.query.strip()}
+    planned: dict[int, Plan] = {plan.n: plan for plan in output.plans if plan.query.strip()}
     fallback = {plan["n"]: plan for plan in as_is(items, k_m)}
     return [
         Planned(
             n=item.n,
-            query=given[item.n].query,
-            operator=operator(given[item.n].intent),
-            k=max(given[item.n].k, k_m),
-            speaker=given[item.n].speaker,
+            query=planned[item.n].query,
+            operator=operator(planned[item.n].intent),
+            k=max(planned[item.n].k, k_m),
+            speaker=planned[item.n].speaker,
         )
-        if item.n in given
+        if item.n in planned
         else fallback[item.n]
         for item in items
     ]

@@ -20,10 +20,10 @@ Route = Callable[..., Any]
 class Wiring:
     """A graph that is being put together; the first node added is the one it starts with."""
 
-    def __init__(self, name: GraphName, env: Env, state: type, *, given: type, returned: type) -> None:
+    def __init__(self, name: GraphName, env: Env, state: type, *, takes: type, gives: type) -> None:
         self._name, self._env = name, env
         self._builder = StateGraph[Any, Context, Any, Any](
-            state, context_schema=Context, input_schema=given, output_schema=returned
+            state, context_schema=Context, input_schema=takes, output_schema=gives
         )
         self._edges: list[tuple[str, str | Mapping[str, str], Route | None]] = []
 
@@ -50,8 +50,8 @@ class Wiring:
             state: Of a node that is sent something else than the graph's state.
         """
         if not isinstance(body, Runnable):
-            told = self._event_of(name, event, route, why) if event is not None else None
-            body = node(name, body, given=self._env.run, event=told)
+            made = self._event_of(name, event, route, why) if event is not None else None
+            body = node(name, body, run=self._env.run, event=made)
         self._builder.add_node(name, body, input_schema=state)
         self._edges.append((name, to, route))
 
@@ -86,11 +86,11 @@ class Wiring:
     ) -> Callable[[Any, Update], Told]:
         def made(state: Any, update: Update) -> Told:
             if INTERRUPT in update:
-                told = approval_asked(update[INTERRUPT])
+                fields = approval_asked(update[INTERRUPT])
             else:
-                left = {**state, **update}
-                label, reason = (self._decide(way, left) if way else "" for way in (route, why))
-                told = event({**update, EDGE: Edge(label, reason)})
-            return {"graph": self._name, "node": name, **told} if told is not None else None
+                after = {**state, **update}
+                label, reason = (self._decide(one, after) if one else "" for one in (route, why))
+                fields = event({**update, EDGE: Edge(label, reason)})
+            return {"graph": self._name, "node": name, **fields} if fields is not None else None
 
         return made

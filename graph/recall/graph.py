@@ -46,7 +46,7 @@ def recall_graph(env: Env) -> CompiledStateGraph[RecallState, Context, RecallInp
     """The recall graph over an environment, its edges cut as the switches say."""
     switches, asks = env.settings.switches, env.settings.approval.is_asked
     refreshes = switches.refresher and switches.recall_refresh
-    graph = Wiring("recall", env, RecallState, given=RecallInput, returned=RecallOutput)
+    graph = Wiring("recall", env, RecallState, takes=RecallInput, gives=RecallOutput)
     graph.add("listen", nodes.listen, to="plan")
     graph.add(
         "plan",

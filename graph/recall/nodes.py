@@ -98,7 +98,7 @@ def decompose(state: RecallState, run: GraphRun) -> dict[str, Any]:
 
 def swap(state: RecallState, run: GraphRun) -> dict[str, Any]:
     """Each query is searched without the names of persons too (EvolveMem's entity swap)."""
-    wanted, speakers = _theta(state, run).swap, run.bank.speakers(run.scope)
+    swapping, speakers = _theta(state, run).swap, run.bank.speakers(run.scope)
     plans: list[Planned] = []
     for plan in state["plans"]:
         named = person_names(plan["query"], [*sorted(speakers), plan["speaker"] or ""])
@@ -106,9 +106,9 @@ def swap(state: RecallState, run: GraphRun) -> dict[str, Any]:
         if not named or not any(letter.isalnum() for letter in query):
             plans.append(plan)
             continue
-        kept = min(plan.get("kept", wanted.original), wanted.original)
+        kept = min(plan.get("kept", swapping.original), swapping.original)
         plans.append({**plan, "kept": kept})
-        plans.append({**plan, "query": query, "speaker": None, "kept": wanted.swapped, "nameless": True})
+        plans.append({**plan, "query": query, "speaker": None, "kept": swapping.swapped, "nameless": True})
     return {"plans": plans}
 
 
@@ -232,10 +232,10 @@ def answer(state: RecallState, run: GraphRun) -> Step:
     if not found:
         text = answer_of(state, "answer", [], text=NOTHING, answerable=False, confidence=1.0)
         return {"answer": text}
-    shown = chronological(run, found)
+    ordered = chronological(run, found)
     value = AnswererInput(
         question=state["question"],
-        evidence=evidence_views(shown),
+        evidence=evidence_views(ordered),
         window=_window(run, theta),
         style=theta.answer_style or run.settings.answer_style,
         now=run.now(),
@@ -246,7 +246,7 @@ def answer(state: RecallState, run: GraphRun) -> Step:
     except RoleFailed as failed:
         unphrased = draft or _without_words(state, found) | {"answer": UNPHRASED, "confidence": 0.0}
         return {"answer": {**unphrased, "warnings": [*state["warnings"], str(failed)]}}
-    made = _phrased(state, output, found, shown)
+    made = _phrased(state, output, found, ordered)
     return {"answer": made if draft is None else _surer(draft, made)}
 
 
@@ -266,12 +266,12 @@ def reflect(state: RecallState, run: GraphRun) -> Step:
 def verify(state: RecallState, run: GraphRun) -> Step:
     """The Verifier reads an unsure answer against the evidence; what it says stands (EvolveMem 3.2)."""
     theta, draft, found = _theta(state, run), state["answer"], evidence(run, state)
-    shown = chronological(run, found)
+    ordered = chronological(run, found)
     value = VerifierInput(
         question=state["question"],
         answer=draft["answer"] or "",
         answerable=bool(draft["answerable"]),
-        evidence=evidence_views(shown),
+        evidence=evidence_views(ordered),
         window=_window(run, theta),
         style=theta.answer_style or run.settings.answer_style,
         candidates=theta.verification == "multi_candidate",
@@ -281,7 +281,7 @@ def verify(state: RecallState, run: GraphRun) -> Step:
         output: VerifierOutput = yield run.call("verifier", value)
     except RoleFailed as failed:
         return {"answer": {**draft, "warnings": [*state["warnings"], str(failed)]}}
-    return {"answer": _phrased(state, output, found, shown)}
+    return {"answer": _phrased(state, output, found, ordered)}
 
 
 def _theta(state: RecallState, run: GraphRun) -> Theta:

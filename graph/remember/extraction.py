@@ -96,8 +96,8 @@ def read_again(
 
 def new_facts(found: Sequence[FactDraft], known: Sequence[FactDraft], turns: set[int]) -> list[FactDraft]:
     """Those of some turns that are not known yet."""
-    said = {same_text(fact.text) for fact in known}
-    return [fact for fact in found if fact.turn in turns and same_text(fact.text) not in said]
+    texts = {same_text(fact.text) for fact in known}
+    return [fact for fact in found if fact.turn in turns and same_text(fact.text) not in texts]
 
 
 def _hint(n: int, words: Sequence[str]) -> str:
@@ -121,8 +121,8 @@ def _window(run: GraphRun, value: ConstructorInput, guards: Extraction) -> Readi
         else:
             if not output.cut:
                 return Read(facts=list(output.facts))
-            said = f"the Constructor's reply was cut: {len(output.facts)} complete facts are kept"
-            return Read(facts=list(output.facts), warnings=[said], trouble="the reply was cut")
+            warning = f"the Constructor's reply was cut: {len(output.facts)} complete facts are kept"
+            return Read(facts=list(output.facts), warnings=[warning], trouble="the reply was cut")
         if tried < guards.retries:
             run.bank.world.sleep(guards.wait * 2**tried)
     return found

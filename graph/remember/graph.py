@@ -46,7 +46,7 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     """The remember graph over an environment, its edges cut as the switches say."""
     switches, asks = env.settings.switches, env.settings.approval.is_asked
     write = "guide" if switches.guidance else "construct"
-    graph = Wiring("remember", env, RememberState, given=RememberInput, returned=RememberOutput)
+    graph = Wiring("remember", env, RememberState, takes=RememberInput, gives=RememberOutput)
     graph.add(
         "stage",
         nodes.stage,

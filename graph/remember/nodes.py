@@ -88,7 +88,7 @@ def widen(state: RememberState, run: GraphRun) -> dict[str, Any]:
 
 
 def judge(state: RememberState, run: GraphRun) -> Step:
-    """The Judge's verdicts on the candidates; conflicts that recall met are added to its own."""
+    """The Judge's verdicts on the candidates; conflicts that recall queued are added to its own."""
     turns, shown = chunk(state, run), memories(state, run)
     value = JudgeInput(
         purpose="remember",
@@ -102,8 +102,10 @@ def judge(state: RememberState, run: GraphRun) -> Step:
     except RoleFailed as failed:
         return {"verdict": UNJUDGED, "warnings": [*state["warnings"], str(failed)]}
     verdict, warnings = read_verdict(output, shown, turns)
-    met = [ConflictRef(memory=a, turn=None, other=b, why=why) for a, b, why in run.bank.conflicts(run.scope)]
-    verdict["conflicts"] = [*verdict["conflicts"], *met]
+    queued = [
+        ConflictRef(memory=a, turn=None, other=b, why=why) for a, b, why in run.bank.conflicts(run.scope)
+    ]
+    verdict["conflicts"] = [*verdict["conflicts"], *queued]
     return {"verdict": verdict, "warnings": [*state["warnings"], *warnings]}
 
 

@@ -66,10 +66,10 @@ def _veto(item: Grounded, target: Entry) -> str:
     return ""
 
 
-def merged_text(wanted: str, proposal: str, stored: str) -> str | None:
-    """One statement for two: the wanted one if it may stand; else the one of the two that holds the other.
+def merged_text(text: str, proposal: str, stored: str) -> str | None:
+    """One statement for two: `text` if it may stand; else the one of the two that holds the other.
 
-    A wanted text says nothing twice and nothing that neither says, keeps what both share, every number and
+    It says nothing twice and nothing that neither says, keeps what both share, every number and
     name of either, and, where the two are alike but for one word (walnuts, cashews), both words.
 
     Returns:
@@ -77,10 +77,10 @@ def merged_text(wanted: str, proposal: str, stored: str) -> str | None:
     """
     new, old = content_stems(proposal), content_stems(stored)
     both = set(new) | set(old)
-    kept = (set(new) & set(old)) | _exact(proposal) | _exact(stored) | _swapped(new, old)
-    told = set(content_stems(wanted))
-    if wanted.strip() and kept <= told <= both and not says_twice(wanted):
-        return wanted.strip()
+    required = (set(new) & set(old)) | _exact(proposal) | _exact(stored) | _swapped(new, old)
+    stems = set(content_stems(text))
+    if text.strip() and required <= stems <= both and not says_twice(text):
+        return text.strip()
     if set(new) <= set(old):
         return stored
     return proposal if set(old) <= set(new) else None
@@ -99,8 +99,8 @@ def _swapped(new: Sequence[str], old: Sequence[str]) -> set[str]:
 def says_twice(text: str) -> bool:
     """Whether a piece of the text says again what another piece says ("X; X")."""
     pieces = [set(content_stems(piece)) for piece in _PIECES.split(text)]
-    told: Sequence[set[str]] = [piece for piece in pieces if piece]
-    return any(one <= other for n, one in enumerate(told) for m, other in enumerate(told) if n != m)
+    said: Sequence[set[str]] = [piece for piece in pieces if piece]
+    return any(one <= other for n, one in enumerate(said) for m, other in enumerate(said) if n != m)
 
 
 def merged_edit(item: Grounded, chosen: Consolidated, made: Made) -> Edit:
@@ -116,9 +116,9 @@ def merged_edit(item: Grounded, chosen: Consolidated, made: Made) -> Edit:
     # Without a date of its own it is of the stored fact's; what was said last is what it rests on.
     if fresh.event_time is None:
         carried |= {"event_time": target.event_time, "event_precision": target.event_precision}
-    said = [time for time in (fresh.observed_at, target.observed_at) if time is not None]
+    times = [time for time in (fresh.observed_at, target.observed_at) if time is not None]
     carried |= {
-        "observed_at": max(said, default=None),
+        "observed_at": max(times, default=None),
         "importance": max(fresh.importance, target.importance),
     }
     for name in ("persons", "entities", "locations", "topics", "keywords", "related_turns"):

@@ -29,16 +29,16 @@ FORGOTTEN = "what it was examined by was forgotten meanwhile"
 
 def probe(state: SessionState, run: GraphRun) -> Step:
     """The Prober asks about the session's turns; it never sees what was stored of them."""
-    scope, bank, wanted = run.scope, run.bank, run.settings.verification
-    shown = spread(bank.part_turns(scope, state["until"]), wanted.turn_tokens, wanted.probes)
-    if not any(turn.is_evidence for turn in shown):
+    scope, bank, settings = run.scope, run.bank, run.settings.verification
+    turns = spread(bank.part_turns(scope, state["until"]), settings.turn_tokens, settings.probes)
+    if not any(turn.is_evidence for turn in turns):
         bank.save_probes(scope, [], replace_part=state["part"], seq=state["seq"])
         return {"probes": [], "asked": []}
-    earlier = _earlier(run, shown)
+    earlier = _earlier(run, turns)
     value = ProberInput(
-        turns=turn_views(shown),
+        turns=turn_views(turns),
         memories=memory_views(earlier),
-        count=wanted.probes,
+        count=settings.probes,
         now=run.now(),
     )
     try:
@@ -46,7 +46,7 @@ def probe(state: SessionState, run: GraphRun) -> Step:
     except RoleFailed as failed:
         bank.save_probes(scope, [], replace_part=state["part"], seq=state["seq"])
         return {"probes": [], "asked": [], "unverified": failed.brief, "warnings": [str(failed)]}
-    drafts, refused = acceptable(output.probes, shown, wanted.probes)
+    drafts, warnings = acceptable(output.probes, turns, settings.probes)
     probes = [
         Probe(
             id=probe_id(scope, state["seq"], state["part"], n),
@@ -61,11 +61,11 @@ def probe(state: SessionState, run: GraphRun) -> Step:
         )
         for n, (draft, turn) in enumerate(drafts, 1)
     ]
-    told = [turn.id for turn in shown]
-    if not bank.save_probes(scope, probes, replace_part=state["part"], shown=told, seq=state["seq"]):
-        return {"probes": [], "asked": [], "unverified": FORGOTTEN, "warnings": refused}
+    ids = [turn.id for turn in turns]
+    if not bank.save_probes(scope, probes, replace_part=state["part"], shown=ids, seq=state["seq"]):
+        return {"probes": [], "asked": [], "unverified": FORGOTTEN, "warnings": warnings}
     names = [probe.id for probe in probes]
-    return {"probes": names, "asked": names, "warnings": refused}
+    return {"probes": names, "asked": names, "warnings": warnings}
 
 
 def _earlier(run: GraphRun, turns: Sequence[Turn]) -> list[Entry]:
@@ -96,13 +96,13 @@ def look_up(state: SessionState, run: GraphRun) -> dict[str, Any]:
     probes = probes_of(state, run)
     if not probes:
         return {"found": {}, "asked": []}
-    wanted = run.settings.verification
+    settings = run.settings.verification
     results = run.bank.search(
         SearchRequest(
             scope=run.scope,
             queries=tuple(Query(text=probe.question) for probe in probes),
             granularities=_granularities(run),
-            k=wanted.k,
+            k=settings.k,
             theta=run.theta,
         )
     )
@@ -126,35 +126,35 @@ def examine(state: ProbeState, run: GraphRun) -> Step:
     if probe is None:
         return {}
     entries = bank.get(run.scope, state["found"])
-    tried, warnings = Attempt(evidence=tuple(entry.id for entry in entries), abstained=True), []
+    attempt, warnings = Attempt(evidence=tuple(entry.id for entry in entries), abstained=True), []
     if entries:
-        shown = sorted(entries, key=lambda entry: (str(entry.observed_at), entry.id))
+        evidence = sorted(entries, key=lambda entry: (str(entry.observed_at), entry.id))
         value = AnswererInput(
-            question=probe.question, evidence=memory_views(shown), style="sentence", now=run.now()
+            question=probe.question, evidence=memory_views(evidence), style="sentence", now=run.now()
         )
         try:
             output: AnswererOutput = yield run.call("answerer", value)
         except RoleFailed as failed:
             warnings = [str(failed)]
-            tried = tried.model_copy(update={"abstained": False, "why": failed.brief})
+            attempt = attempt.model_copy(update={"abstained": False, "why": failed.brief})
         else:
-            cited = dict.fromkeys(shown[n].id for n in output.citations if 0 <= n < len(shown))
-            said = {"answer": output.answer, "abstained": not output.answerable, "cited": tuple(cited)}
-            tried = tried.model_copy(update=said)
+            cited = dict.fromkeys(evidence[n].id for n in output.citations if 0 <= n < len(evidence))
+            reply = {"answer": output.answer, "abstained": not output.answerable, "cited": tuple(cited)}
+            attempt = attempt.model_copy(update=reply)
     moment = "after" if state["round"] else "before"
-    bank.update_probes(run.scope, {probe.id: {moment: tried}})
+    bank.update_probes(run.scope, {probe.id: {moment: attempt}})
     return {"answered": [probe.id], "warnings": warnings}
 
 
 def grade(state: SessionState, run: GraphRun) -> Step:
     """The Grader compares answers with gold answers, all in one call; an abstention needs none."""
-    moment, asked = "after" if state["round"] else "before", set(state["asked"])
-    probes = [one for one in probes_of(state, run) if one.id in asked and getattr(one, moment)]
-    tries: list[Attempt] = [getattr(probe, moment) for probe in probes]
+    moment, own = "after" if state["round"] else "before", set(state["asked"])
+    probes = [one for one in probes_of(state, run) if one.id in own and getattr(one, moment)]
+    attempts: list[Attempt] = [getattr(probe, moment) for probe in probes]
     items = [
-        GradeItem(n=n, question=probe.question, gold=probe.gold, answer=tried.answer)
-        for n, (probe, tried) in enumerate(zip(probes, tries, strict=True), 1)
-        if not tried.abstained and not tried.why
+        GradeItem(n=n, question=probe.question, gold=probe.gold, answer=attempt.answer)
+        for n, (probe, attempt) in enumerate(zip(probes, attempts, strict=True), 1)
+        if not attempt.abstained and not attempt.why
     ]
     output, warnings, missing = GraderOutput(grades=[]), list[str](), "the Grader left it out"
     if items:
@@ -163,11 +163,11 @@ def grade(state: SessionState, run: GraphRun) -> Step:
         except RoleFailed as failed:
             warnings, missing = [str(failed)], failed.brief
     grades = {grade.n: grade for grade in output.grades}
-    graded = [_graded(tried, grades.get(n), missing) for n, tried in enumerate(tries, 1)]
-    changes = {probe.id: {moment: tried} for probe, tried in zip(probes, graded, strict=True)}
+    graded = [_graded(attempt, grades.get(n), missing) for n, attempt in enumerate(attempts, 1)]
+    changes = {probe.id: {moment: attempt} for probe, attempt in zip(probes, graded, strict=True)}
     run.bank.update_probes(run.scope, changes)
-    ungraded = next((tried.why for tried in graded if tried.verdict == "ungraded"), "")
-    by_id = {probe.id: tried.verdict for probe, tried in zip(probes, graded, strict=True)}
+    ungraded = next((attempt.why for attempt in graded if attempt.verdict == "ungraded"), "")
+    by_id = {probe.id: attempt.verdict for probe, attempt in zip(probes, graded, strict=True)}
     return {
         "passed": [name for name, verdict in by_id.items() if verdict == "passed"],
         "failed": [name for name, verdict in by_id.items() if verdict == "failed"],
@@ -188,15 +188,15 @@ def probes_of(state: SessionState, run: GraphRun) -> list[Probe]:
     return [probe for probe in found if probe.id in own]
 
 
-def _graded(tried: Attempt, grade: Grade | None, missing: str) -> Attempt:
+def _graded(attempt: Attempt, grade: Grade | None, missing: str) -> Attempt:
     """The attempt with its verdict; ungraded, with the reason, where a role failed."""
-    if tried.abstained:
-        return tried.model_copy(update={"verdict": "failed", "why": "memory does not hold it"})
-    if tried.why:
-        return tried
+    if attempt.abstained:
+        return attempt.model_copy(update={"verdict": "failed", "why": "memory does not hold it"})
+    if attempt.why:
+        return attempt
     if grade is None:
-        return tried.model_copy(update={"why": missing})
-    return tried.model_copy(update={"verdict": "passed" if grade.correct else "failed", "why": grade.why})
+        return attempt.model_copy(update={"why": missing})
+    return attempt.model_copy(update={"verdict": "passed" if grade.correct else "failed", "why": grade.why})
 
 
 def _topic(turn: Turn) -> str:
@@ -229,9 +229,9 @@ def acceptable(
     A probe rests on a turn a person said: what an assistant or a tool said is no evidence and is not stored
     as facts. Its answer shares words with that turn (a date need not) and does not stand in the question.
     """
-    kept: list[tuple[ProbeDraft, Turn]] = []
+    accepted: list[tuple[ProbeDraft, Turn]] = []
     refused: list[str] = []
-    asked: set[str] = set()
+    questions: set[str] = set()
     for draft in drafts:
         turn = turns[draft.turn - 1] if 0 < draft.turn <= len(turns) else None
         if turn is None:
@@ -239,21 +239,23 @@ def acceptable(
         elif not turn.is_evidence:
             why = f"its turn {turn.id} is {turn.role} text"
         else:
-            why = _flaw(draft, turn) or ("it is asked twice" if same_text(draft.question) in asked else "")
+            why = _flaw(draft, turn) or (
+                "it is asked twice" if same_text(draft.question) in questions else ""
+            )
         if why or turn is None:
             refused.append(f"a probe was left out, since {why}")
-        elif len(kept) < most:
-            asked.add(same_text(draft.question))
-            kept.append((draft, turn))
-    return kept, refused
+        elif len(accepted) < most:
+            questions.add(same_text(draft.question))
+            accepted.append((draft, turn))
+    return accepted, refused
 
 
 def _flaw(draft: ProbeDraft, turn: Turn) -> str:
     if not draft.question.strip() or not draft.answer.strip():
         return "question or answer is blank"
-    told = set(content_stems(draft.answer))
-    if told and told <= set(content_stems(draft.question)):
+    stems = set(content_stems(draft.answer))
+    if stems and stems <= set(content_stems(draft.question)):
         return "its question gives the answer away"
-    if draft.kind != "temporal" and told and support(draft.answer, turn) == 0:
+    if draft.kind != "temporal" and stems and support(draft.answer, turn) == 0:
         return f"turn {turn.id} does not say so"
     return ""

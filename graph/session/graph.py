@@ -44,7 +44,7 @@ def build_session(
 def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
     """The session graph over an environment. `examine` and `repair` run side by side, a probe each."""
     asks = env.settings.approval.is_asked
-    graph = Wiring("session", env, SessionState, given=SessionInput, returned=SessionOutput)
+    graph = Wiring("session", env, SessionState, takes=SessionInput, gives=SessionOutput)
     graph.add(
         "find_waiting",
         nodes.find_waiting,

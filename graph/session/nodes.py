@@ -113,14 +113,14 @@ def report(probes: Sequence[Probe], state: SessionState) -> SessionReport:
     """The run in counts."""
     repairs = [probe.repair for probe in probes if probe.repair is not None and probe.repair.wrote]
     # What nobody weighed, since another end wrote it, is taken back by the commit.
-    kept = [repair for repair in repairs if repair.settled and not repair.rolled_back]
+    lasting = [repair for repair in repairs if repair.settled and not repair.rolled_back]
     return SessionReport(
         probes=len(probes),
         passed_before=sum(probe.passed_before for probe in probes),
         passed_after=sum(probe.verdict == "passed" for probe in probes),
         ungraded=sum(probe.verdict == "ungraded" for probe in probes),
-        repairs=len(kept),
-        rolled_back=len(repairs) - len(kept),
-        merged=sum(repair.decision == "MERGE" for repair in kept) + state["maintained"].get("merged", 0),
+        repairs=len(lasting),
+        rolled_back=len(repairs) - len(lasting),
+        merged=sum(repair.decision == "MERGE" for repair in lasting) + state["maintained"].get("merged", 0),
         usage=state.get("usage") or {},
     )

@@ -35,8 +35,8 @@ def repair(state: ProbeState, run: GraphRun) -> Step:
     """The Repairer proposes a fact for one failed probe, or nothing; its span must stand in a turn."""
     bank = run.bank
     probe = probe_of(run, state["part"], state["probe"])
-    shown = _around(run, probe) if probe is not None else []
-    if probe is None or not shown:
+    turns = _around(run, probe) if probe is not None else []
+    if probe is None or not turns:
         return {}
     known = [*bank.by_turns(run.scope, [probe.turn], "fact"), *bank.get(run.scope, state["found"])]
     memories = list({entry.id: entry for entry in known}.values())[:SHOWN]
@@ -44,8 +44,8 @@ def repair(state: ProbeState, run: GraphRun) -> Step:
         question=probe.question,
         gold=probe.gold,
         answer=probe.before.answer if probe.before else "",
-        turns=turn_views(shown),
-        source=next(n for n, turn in enumerate(shown, 1) if turn.id == probe.turn),
+        turns=turn_views(turns),
+        source=next(n for n, turn in enumerate(turns, 1) if turn.id == probe.turn),
         memories=memory_views(memories),
         now=run.now(),
     )
@@ -55,7 +55,7 @@ def repair(state: ProbeState, run: GraphRun) -> Step:
         repair, warnings = Repair(decision="NOOP", failed=True, why=failed.brief), [str(failed)]
     else:
         considered = tuple(entry.id for entry in memories)
-        repair = proposed(output, shown).model_copy(update={"considered": considered})
+        repair = proposed(output, turns).model_copy(update={"considered": considered})
         warnings = []
     bank.update_probes(run.scope, {probe.id: {"repair": repair}})
     return {"mended": [probe.id], "warnings": warnings}
@@ -109,9 +109,9 @@ def consolidate(state: SessionState, run: GraphRun) -> Step:
 
 def _revives(run: GraphRun, item: Grounded) -> bool:
     """Whether it speaks of what is no longer so by its own turn, as was settled when that was read."""
-    bank, told = run.bank, set(content_stems(item.draft.text))
+    bank, stems = run.bank, set(content_stems(item.draft.text))
     return any(
-        told & (set(content_stems(old.text)) - set(content_stems(fact.text)))
+        stems & (set(content_stems(old.text)) - set(content_stems(fact.text)))
         for fact in bank.by_turns(run.scope, [item.turn.id], "fact")
         for old in bank.get(run.scope, fact.supersedes)
         if departure(old) is None
@@ -197,11 +197,11 @@ def is_open(probe: Probe) -> bool:
     return probe.repair is not None and probe.repair.draft is not None and probe.repair.decision is None
 
 
-def proposed(output: RepairerOutput, shown: Sequence[Turn]) -> Repair:
+def proposed(output: RepairerOutput, turns: Sequence[Turn]) -> Repair:
     """What the Repairer proposes, if its span stands in a turn that a person said; else why not."""
     if output.op == "NOOP" or output.fact is None:
         return Repair(cause=output.cause, decision="NOOP", why=output.why)
-    turn = _source(output.fact, shown)
+    turn = _source(output.fact, turns)
     if turn is None:
         why = "its span does not stand in a turn of the session that a person said"
         return Repair(cause=output.cause, decision="REFUSED", why=why)
@@ -209,10 +209,10 @@ def proposed(output: RepairerOutput, shown: Sequence[Turn]) -> Repair:
     return Repair(cause=output.cause, draft=draft.model_dump(mode="json"), turn=turn.id, why=output.why)
 
 
-def _source(fact: RepairFact, shown: Sequence[Turn]) -> Turn | None:
-    named = shown[fact.turn - 1 : fact.turn] if fact.turn > 0 else []
+def _source(fact: RepairFact, turns: Sequence[Turn]) -> Turn | None:
+    named = turns[fact.turn - 1 : fact.turn] if fact.turn > 0 else []
     return next(
-        (turn for turn in [*named, *shown] if turn.is_evidence and stands_in(fact.quote, turn.text)), None
+        (turn for turn in [*named, *turns] if turn.is_evidence and stands_in(fact.quote, turn.text)), None
     )
 
 
