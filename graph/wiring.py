@@ -25,7 +25,7 @@ class Wiring:
         self._builder = StateGraph[Any, Context, Any, Any](
             state, context_schema=Context, input_schema=takes, output_schema=gives
         )
-        self._edges: list[tuple[str, str | Mapping[str, str], Route | None]] = []
+        self._edges: list[tuple[str, str | Mapping[str, str], Callable[[Any], Any]]] = []
 
     def add(
         self,
@@ -49,48 +49,51 @@ class Wiring:
             route: Which of the labels. why: the reason of that, for the event.
             state: Of a node that is sent something else than the graph's state.
         """
+        taken, reason = self._of_state(route), self._of_state(why)
         if not isinstance(body, Runnable):
-            made = self._event_of(name, event, route, why) if event is not None else None
+            made = self._event_of(name, event, taken, reason) if event is not None else None
             body = node(name, body, run=self._env.run, event=made)
         self._builder.add_node(name, body, input_schema=state)
-        self._edges.append((name, to, route))
+        self._edges.append((name, to, taken))
 
     def compile(self) -> CompiledStateGraph[Any, Context, Any, Any]:
         """The graph, without a checkpointer: a parent's is inherited."""
         self._builder.add_edge(START, self._edges[0][0])
         there = {END, *self._builder.nodes}
-        for name, to, route in self._edges:
+        for name, to, taken in self._edges:
             if isinstance(to, str):
                 self._builder.add_edge(name, to)
-            elif route is not None:
+            else:
                 ends: dict[Hashable, str] = {label: end for label, end in to.items() if end in there}
-                self._builder.add_conditional_edges(name, self._route(route), ends)
+                self._builder.add_conditional_edges(name, inline(taken), ends)
         return self._builder.compile(name=self._name)
 
-    def _route(self, route: Route) -> Runnable[Any, Any]:
-        """The route as LangGraph takes it."""
+    def _of_state(self, route: Route | None) -> Callable[[Any], Any]:
+        """A route as a function of the state alone; an empty label where there is none."""
+        if route is None:
+            return lambda _: ""
+        if len(inspect.signature(route).parameters) == 1:
+            return route
 
         def taken(state: Any) -> Any:
-            return self._decide(route, state)
+            return route(state, self._env.run(RunnableConfig()).policy(state.get("category")))
 
         taken.__name__ = route.__name__
-        return inline(taken)
-
-    def _decide(self, route: Route, state: Any) -> Any:
-        if len(inspect.signature(route).parameters) == 1:
-            return route(state)
-        return route(state, self._env.run(RunnableConfig()).policy(state.get("category")))
+        return taken
 
     def _event_of(
-        self, name: str, event: Callable[[Update], Told], route: Route | None, why: Route | None
+        self,
+        name: str,
+        event: Callable[[Update], Told],
+        taken: Callable[[Any], Any],
+        reason: Callable[[Any], Any],
     ) -> Callable[[Any, Update], Told]:
         def made(state: Any, update: Update) -> Told:
             if INTERRUPT in update:
                 fields = approval_asked(update[INTERRUPT])
             else:
                 after = {**state, **update}
-                label, reason = (self._decide(one, after) if one else "" for one in (route, why))
-                fields = event({**update, EDGE: Edge(label, reason)})
+                fields = event({**update, EDGE: Edge(taken(after), reason(after))})
             return {"graph": self._name, "node": name, **fields} if fields is not None else None
 
         return made
