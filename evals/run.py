@@ -29,7 +29,7 @@ from memcycle.evals.records import NONE, OBSERVATIONS, RULES, Plan, Record, Stor
 from memcycle.evals.report import recall_plot, report, summarized
 from memcycle.evals.subjects import base_scope, open_memory, store, stored_conversation
 from memcycle.memory import Memory
-from memcycle.stores.embedder import open_embedder
+from memcycle.stores.embedders import open_embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -47,7 +47,7 @@ class Views:
             StoreError: unknown embedder.
         """
         # These load libraries that commands which only read do without.
-        from memcycle.stores.embedder import open_embedder
+        from memcycle.stores.embedders import open_embedder
         from memcycle.stores.search.search import Search
 
         vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)

@@ -11,7 +11,7 @@ from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
 
 if TYPE_CHECKING:
-    from memcycle.stores.embedder import Embedder
+    from memcycle.stores.embedders import Embedder
 
 _log = logging.getLogger(__name__)
 

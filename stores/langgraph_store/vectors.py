@@ -13,8 +13,7 @@ from langgraph.store.base import PutOp, ensure_embeddings, get_text_at_path, tok
 
 from memcycle.core.errors import BadInput, EmbedderMismatch
 from memcycle.core.world import World
-from memcycle.stores.embedder import Embedder
-from memcycle.stores.embedding_models import EmbeddingModel, langchain_model
+from memcycle.stores.embedders import Embedder, EmbeddingModel, langchain_model
 from memcycle.stores.ledger import items
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger

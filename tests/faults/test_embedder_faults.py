@@ -7,7 +7,7 @@ from memcycle.core.settings import Settings
 from memcycle.core.world import World
 from memcycle.memory import Memory
 from memcycle.stores.bank import Bank
-from memcycle.stores.embedding_models import find_model
+from memcycle.stores.embedders import find_model
 from tests.fakes import FakeEmbeddings, TooManyRequests, too_short, with_nan, wrong_dimension
 from tests.hand_clock import HandClock
 

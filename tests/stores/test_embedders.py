@@ -19,9 +19,8 @@ from benchmarks.soak.meters import resident_mb
 from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, StoreError
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
-from memcycle.stores import embedder as embedders
-from memcycle.stores.embedder import Embedder, open_embedder
-from memcycle.stores.embedding_models import WORDLLAMA
+from memcycle.stores import embedders
+from memcycle.stores.embedders import WORDLLAMA, Embedder, open_embedder
 from tests.fakes import FakeEmbeddings, TooManyRequests, too_short, with_nan, wrong_dimension
 
 NOW = datetime(2024, 5, 7, 12, 0, tzinfo=UTC)
@@ -287,7 +286,7 @@ def no_network(*_, **__):
 socket.socket.connect = socket.getaddrinfo = no_network
 from memcycle.core.world import World
 from memcycle.core.settings import Settings
-from memcycle.stores.embedder import open_embedder
+from memcycle.stores.embedders import open_embedder
 embedder = open_embedder(Settings(), None, World())
 assert "wordllama" not in sys.modules, "loaded before it was needed"
 assert embedder.embed(["dogs"]).any()

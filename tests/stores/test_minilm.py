@@ -9,7 +9,7 @@ from tokenizers.processors import TemplateProcessing
 
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
-from memcycle.stores.embedder import open_embedder
+from memcycle.stores.embedders import open_embedder
 
 PIECES = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "dog", "##s", "bark", "loud", "##ly", "!"]
 DIM = 384
