@@ -567,7 +567,7 @@ class Memory:
             BadInput: no such session.
         """
         info = self._known(session, user, workspace)
-        scope = self._in_session(session, user, workspace)
+        scope = self.scope(user, workspace, session)
         return SessionDetail.of(info, examined=self.bank.probes(scope))
 
     # Runs
@@ -665,8 +665,10 @@ class Memory:
 
     # What a call is about
 
-    def scope(self, user: str | None = None, workspace: str | None = None) -> Scope:
-        """The scope of a call.
+    def scope(
+        self, user: str | None = None, workspace: str | None = None, session: str | None = None
+    ) -> Scope:
+        """The scope of a call; without a session that of all of them.
 
         Raises:
             BadInput: nobody is named, or with a name that cannot be one.
@@ -674,13 +676,14 @@ class Memory:
         named = user if user is not None else self.user
         if named is None:
             raise BadInput("no user is named: pass user=... with the call, or to Memory.open")
+        within = self.workspace if workspace is None else workspace
         try:
-            return Scope(user=named, workspace=self.workspace if workspace is None else workspace)
+            return Scope(user=named, workspace=within, session=session)
         except ValidationError as error:
             raise BadInput(first_complaint(error)) from error
 
     def _known(self, session: str, user: str | None, workspace: str | None) -> "SessionInfo":
-        scope = self._in_session(session, user, workspace)
+        scope = self.scope(user, workspace, session)
         found = self.bank.sessions(scope)
         if not found:
             there = [info.session for info in self.bank.sessions(scope.base)]
@@ -692,12 +695,6 @@ class Memory:
             )
         return found[0]
 
-    def _in_session(self, session: str, user: str | None, workspace: str | None) -> Scope:
-        try:
-            return self.scope(user, workspace).within(session)
-        except ValidationError as error:
-            raise BadInput(first_complaint(error)) from error
-
     def _context(
         self,
         user: str | None,
@@ -707,7 +704,7 @@ class Memory:
         **more: Any,
     ) -> Context:
         """What a run of a graph is told."""
-        scope = self._in_session(session, user, workspace)
+        scope = self.scope(user, workspace, session)
         try:
             time = None if now is None else read_time(now, self.settings.zone)
             return Context(user=scope.user, workspace=scope.workspace, session=session, now=time, **more)
