@@ -95,7 +95,7 @@ def examples(samples: Iterable[Sample], facts: str) -> list[Example]:
                     queries=(Query(text=question.question),),
                     granularities=("raw",),
                 )
-                [looked] = memory.bank.views.search.candidates(request)
+                [looked] = memory.bank.indexes.search.candidates(request)
                 turns = memory.bank.get(request.scope, [looked.snapshot.ids[at] for at in looked.places])
                 gold = [place for place, turn in enumerate(turns) if set(turn.turns) & set(question.evidence)]
                 if gold:

@@ -58,7 +58,7 @@ def stood(
     )
     [hits] = bank.search(request)
     open_ = theta.model_copy(update={"views": Views()})
-    [looked] = bank.views.search.candidates(request.model_copy(update={"theta": open_}))
+    [looked] = bank.indexes.search.candidates(request.model_copy(update={"theta": open_}))
     facts = bank.by_turns(scope, set(missed), "fact") if missed else []
     wanted = {*missed, *shown}
     at = {looked.snapshot.ids[place]: n for n, place in enumerate(looked.places.tolist())}

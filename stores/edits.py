@@ -1,20 +1,18 @@
-"""Takes back what a role wrote, when it turned out to be of no use."""
+"""Applies edits: a role's as far as the guards allow, a person's as they are."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from memcycle.core.edit import Applied, Edit, Event, Rejected
-from memcycle.core.entry import Entry, departed, departure, entry_id, same_text
-from memcycle.core.errors import BadInput, UnknownEntry
+from memcycle.core.edit import Action, Applied, Edit, Rejected
+from memcycle.core.entry import Entry, departure, entry_id, same_text
+from memcycle.core.errors import BadInput
 from memcycle.core.language.names import NAMES, borne_out
-from memcycle.core.probe import REPAIRER, Probe
 from memcycle.core.scope import Scope
 from memcycle.core.validity import is_older
-from memcycle.stores.ledger import entries, events, links, sessions, tombstones, turns
+from memcycle.stores.ledger import entries, events, tombstones, turns
 from memcycle.stores.ledger.columns import Vector
-from memcycle.stores.ledger.entries import StoredEntry
-from memcycle.stores.ledger.events import Change, Logged, Write
+from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
+from memcycle.stores.undo import unknown
 from memcycle.stores.vectors import Vectors
 from memcycle.stores.writer import Writer, united
 
@@ -162,8 +160,7 @@ def _add(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> None
         _merge(writer, twin, entry, edit, applied)
         return
     stored = _put(writer, entry, existing, item)
-    after = events.state_of(stored.entry)
-    writer.record([Change(stored.entry, "add", None, after)], actor=edit.actor, why=edit.reason)
+    writer.record([events.line("add", None, stored.entry)], actor=edit.actor, why=edit.reason)
     applied.added.append(stored.entry.id)
 
 
@@ -178,7 +175,8 @@ def _twin(writer: Writer, entry: Entry, existing: StoredEntry | None) -> StoredE
 
 def _put(writer: Writer, entry: Entry, existing: StoredEntry | None, item: Prepared) -> StoredEntry:
     """Inserts the entry, or makes the one that was withdrawn valid again."""
-    _check_vector(item)
+    if item.failure is not None:
+        raise _Refused(item.failure)
     if existing is None:
         return writer.insert(entry, item.vector)
     return writer.revive(existing, entry.status, item.vector, entry.embedder)
@@ -207,7 +205,7 @@ def _is_replay(writer: Writer, scope: Scope, edit: Edit, existing: StoredEntry |
     return (
         existing is not None
         and target is not None
-        and existing.entry.status in ("active", "staged")
+        and existing.entry.status in RECALLABLE
         and target.entry.superseded_by == existing.entry.id
     )
 
@@ -221,30 +219,14 @@ def _check_successor(target: Entry, entry: Entry) -> None:
         raise _Refused(f"older evidence never overwrites newer (entry {target.id})")
 
 
-def _check_vector(item: Prepared) -> None:
-    if item.failure is not None:
-        raise _Refused(item.failure)
-
-
 def _delete(writer: Writer, scope: Scope, edit: Edit) -> str:
     if not (edit.quote and edit.quote.strip()) and not edit.retention:
         raise _Refused("deleting needs the user's own words or a passed retention limit")
     target = _target(writer, scope, edit)
-    why = departed(target.entry, "expired" if edit.retention else None)
-    after = writer.change(target, status="forgotten", valid_until=writer.now, metadata=why)
-    line = Change(
-        after.entry,
-        "expire" if edit.retention else "delete",
-        events.state_of(target.entry),
-        events.state_of(after.entry),
-    )
-    writer.record([line], actor=edit.actor, why=edit.reason)
+    action: Action = "expire" if edit.retention else "delete"
+    after = writer.dismiss(target, "expired" if edit.retention else None)
+    writer.record([events.line(action, target.entry, after.entry)], actor=edit.actor, why=edit.reason)
     return target.entry.id
-
-
-def unknown(entry: str) -> UnknownEntry:
-    """The error for an id that is not in this memory (or is another user's, which must look the same)."""
-    return UnknownEntry(f"no entry {entry} in this memory; `memories` lists them")
 
 
 def revise(
@@ -277,57 +259,18 @@ def revise(
     if text == target.entry.text:
         return target.entry
     successor = _successor(target.entry, text, embedder=embedder, actor=actor)
-    twin = _twin_revising(writer, successor, target)
-    if twin is not None:
-        return _replace_by_twin(writer, target, twin, actor=actor, why=why)
+    twin = writer.duplicate(successor)
+    if twin is not None and twin.entry.id != target.entry.id:
+        taken = {"turns": united(twin.entry.turns, target.entry.turns)}
+        return writer.supersede(
+            target, twin, fresh=False, taken=taken, leaves="corrected", actor=actor, why=why
+        ).entry
     earlier = entries.one(writer.conn, scope, successor.id)
     if earlier is None:
         stored = writer.insert(successor, vector)
     else:
         stored = writer.revive(earlier, target.entry.status, vector, embedder)
     return writer.supersede(target, stored, fresh=True, leaves="corrected", actor=actor, why=why).entry
-
-
-def undo(writer: Writer, scope: Scope, entry: str, *, actor: str) -> Entry:
-    """Takes back the last replacement or deletion in an entry's chain; again for the one before.
-
-    Returns:
-        The restored entry; where its words were written anew meanwhile, the entry that has them.
-
-    Raises:
-        UnknownEntry: no such entry.
-        BadInput: nothing to take back.
-    """
-    if entries.one(writer.conn, scope, entry) is None:
-        raise unknown(entry)
-    logged = events.last_undoable(writer.conn, scope, links.chain(writer.conn, scope, entry))
-    if logged is None:
-        raise BadInput(f"entry {entry} has no change to undo")
-    return take_back(writer, scope, logged, actor=actor)
-
-
-def take_back(writer: Writer, scope: Scope, logged: Logged, *, actor: str, why: str = "") -> Entry:
-    """Takes back the change that replaced or removed an entry; `logged` is the line about that entry.
-
-    Returns:
-        The restored entry; where its words were written anew meanwhile, the entry that has them.
-
-    Raises:
-        UnknownEntry: it is gone for good.
-    """
-    old = entries.one(writer.conn, scope, logged.event.entry_id)
-    if old is None:
-        raise unknown(logged.event.entry_id)
-    lines = _withdraw_successor(writer, scope, logged)
-    restored = _restore(writer, old, logged.event.before or {})
-    before, after = events.state_of(old.entry), events.state_of(restored.entry)
-    lines.append(Change(restored.entry, "undo", before, after))
-    writer.record(lines, actor=actor, why=why, undoes=logged.change)
-    twin = writer.duplicate(restored.entry)
-    if twin is not None:
-        why = "the restored entry says what this one says"
-        return writer.unite(twin, restored, actor=actor, why=why).entry
-    return restored.entry
 
 
 def _successor(target: Entry, text: str, *, embedder: str | None, actor: str) -> Entry:
@@ -345,141 +288,3 @@ def _successor(target: Entry, text: str, *, embedder: str | None, actor: str) ->
             "supersedes": (),
         }
     )
-
-
-def _twin_revising(writer: Writer, successor: Entry, target: StoredEntry) -> StoredEntry | None:
-    twin = writer.duplicate(successor)
-    return None if twin is None or twin.entry.id == target.entry.id else twin
-
-
-def _replace_by_twin(writer: Writer, old: StoredEntry, twin: StoredEntry, *, actor: str, why: str) -> Entry:
-    taken = {"turns": united(twin.entry.turns, old.entry.turns)}
-    return writer.supersede(
-        old, twin, fresh=False, taken=taken, leaves="corrected", actor=actor, why=why
-    ).entry
-
-
-def _withdraw_successor(writer: Writer, scope: Scope, logged: Logged) -> list[Change]:
-    """Takes down what the change put in the old entry's place, unless that stood on its own before."""
-    lines: list[Change] = []
-    for event in events.of_change(writer.conn, scope, logged.change):
-        successor = entries.one(writer.conn, scope, event.entry_id)
-        if successor is None or event.action not in ("update", "merge"):
-            continue
-        lone = tuple(one for one in successor.entry.supersedes if one != logged.event.entry_id)
-        if event.action == "update":
-            after = writer.dismiss(writer.change(successor, supersedes=lone), "withdrawn")
-        else:
-            after = writer.change(successor, **without(successor.entry, event), supersedes=lone)
-        lines.append(
-            Change(after.entry, "undo", events.state_of(successor.entry), events.state_of(after.entry))
-        )
-    return lines
-
-
-def without(entry: Entry, merge: Event) -> dict[str, Any]:
-    """The state of an entry without what a merge brought to it; what came since stays."""
-    before, after = merge.before or {}, merge.after or {}
-    kept: dict[str, Any] = {}
-    for name in ("turns", "related_turns"):
-        brought = set(after.get(name, ())) - set(before.get(name, ()))
-        kept[name] = tuple(one for one in getattr(entry, name) if one not in brought)
-    if "importance" in before and entry.importance == after.get("importance"):
-        kept["importance"] = before["importance"]
-    return kept
-
-
-def _restore(writer: Writer, old: StoredEntry, before: dict[str, Any]) -> StoredEntry:
-    scope, until = old.entry.scope, before.get("valid_until")
-    staged = before.get("status") == "staged" and sessions.is_open(writer.conn, scope, str(scope.session))
-    return writer.readmit(
-        old,
-        status="staged" if staged else "active",
-        valid_until=datetime.fromisoformat(until) if until else None,
-    )
-
-
-_RECALLABLE = ("active", "staged")
-_REMOVED = ("supersede", "delete", "expire")
-
-
-def retract(writer: Writer, scope: Scope, writes: Iterable[tuple[str, str]], *, actor: str) -> list[str]:
-    """Takes back the last write of `actor` to each entry, unless that was done or overtaken since.
-
-    What it added is withdrawn, turns it united into an entry leave that again, and what it replaced or
-    deleted holds again. Where another write rests on an added entry too, that entry stays, with its turns.
-    The last write of all goes first: what was written upon another can be taken back only before it.
-
-    Args:
-        writes: Entry id and why. An id that is named twice stands for the last two writes.
-
-    Returns:
-        Ids of the entries that changed.
-    """
-    reasons: dict[str, list[str]] = {}
-    for named, why in writes:
-        reasons.setdefault(named, []).append(why)
-    found = [
-        (write, named, why)
-        for named, whys in reasons.items()
-        for write, why in zip(_last(writer, scope, named, actor), whys, strict=False)
-        if not write.undone
-    ]
-    changed = [
-        named
-        for write, named, why in sorted(found, key=lambda one: -one[0].seq)
-        if _retract(writer, scope, named, write.logged, actor=actor, why=why)
-    ]
-    return list(dict.fromkeys(changed))
-
-
-def withdraw(writer: Writer, scope: Scope, probes: Iterable[Probe], why: str) -> list[str]:
-    """Takes back what the repairs of these probes wrote, as far as it stands; see `retract`."""
-    repairs = [one.repair for one in probes if one.repair is not None and one.repair.stands]
-    return retract(writer, scope, [(str(one.entry), why) for one in repairs], actor=REPAIRER)
-
-
-def _last(writer: Writer, scope: Scope, entry_id: str, actor: str) -> list[Write]:
-    """What the actor wrote to an entry, the last first; nothing where the last was taken back already."""
-    writes = events.writes_by(writer.conn, scope, entry_id, actor)
-    return writes if writes and not writes[0].undone else []
-
-
-def _retract(writer: Writer, scope: Scope, entry_id: str, logged: Logged, *, actor: str, why: str) -> bool:
-    stored = entries.one(writer.conn, scope, entry_id)
-    if stored is None:
-        return False
-    lines = events.of_change(writer.conn, scope, logged.change)
-    removed = next((line for line in lines if line.action in _REMOVED), None)
-    if removed is not None:
-        if not _still_stands(writer, scope, removed, lines):
-            return False
-        take_back(writer, scope, Logged(logged.change, removed), actor=actor, why=why)
-        return True
-    if stored.entry.status not in _RECALLABLE:
-        return False
-    after = _without(writer, stored, logged.event)
-    line = Change(after.entry, "undo", events.state_of(stored.entry), events.state_of(after.entry))
-    writer.record([line], actor=actor, why=why, undoes=logged.change)
-    return True
-
-
-def _still_stands(writer: Writer, scope: Scope, removed: Event, lines: Iterable[Event]) -> bool:
-    """Whether nothing came after the change that removed an entry."""
-    put = [line.entry_id for line in lines if line.action in ("update", "merge")]
-    found = entries.by_ids(writer.conn, scope, [removed.entry_id, *put])
-    old = found.get(removed.entry_id)
-    if old is None or old.entry.status in _RECALLABLE:
-        return False
-    return all(one in found and found[one].entry.status in _RECALLABLE for one in put)
-
-
-def _without(writer: Writer, stored: StoredEntry, event: Event) -> StoredEntry:
-    """The entry without what an `add` or a `merge` brought."""
-    if event.action == "merge":
-        return writer.change(stored, **without(stored.entry, event))
-    brought = (event.after or {}).get("turns", ())
-    others = tuple(turn for turn in stored.entry.turns if turn not in brought)
-    if not others:
-        return writer.dismiss(stored, "withdrawn")
-    return writer.change(stored, turns=others, quote=None)

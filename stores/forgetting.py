@@ -6,46 +6,12 @@ from collections.abc import Iterable, Sequence
 from memcycle.core.entry import Entry
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
-from memcycle.stores import edits as retracting
-from memcycle.stores.ledger import (
-    changes,
-    conflicts,
-    entries,
-    events,
-    links,
-    mentions,
-    meta,
-    outbox,
-    probes,
-    tombstones,
-    turns,
-)
-from memcycle.stores.ledger import entries as entry_writes
+from memcycle.stores import undo
+from memcycle.stores.ledger import entries, events, links, meta, outbox, probes, tombstones, turns, weights
 from memcycle.stores.ledger.entries import StoredEntry
+from memcycle.stores.ledger.schema import OF_A_SCOPE
 from memcycle.stores.search import lexical
 from memcycle.stores.writer import WINDOW, Writer
-
-
-def erase_scope(conn: sqlite3.Connection, scope: Scope) -> list[int]:
-    """Removes all rows of a base scope.
-
-    Returns:
-        Integer keys of the entries there were, for what is derived from them.
-    """
-    rows = [row["row"] for row in conn.execute("SELECT row FROM entries WHERE scope_key = ?", (scope.key,))]
-    conn.execute("DELETE FROM entries WHERE scope_key = ?", (scope.key,))
-    conn.execute("DELETE FROM turns WHERE scope_key = ?", (scope.key,))
-    conn.execute("DELETE FROM probes WHERE scope_key = ?", (scope.key,))
-    conn.execute("DELETE FROM sessions WHERE scope_key = ?", (scope.key,))
-    conn.execute("DELETE FROM events WHERE scope_key = ?", (scope.key,))
-    conn.execute("DELETE FROM links WHERE scope_key = ?", (scope.key,))
-    conn.execute("DELETE FROM conflicts WHERE scope_key = ?", (scope.key,))
-    mentions.clear(conn, scope)
-    outbox.erase(conn, scope)
-    tombstones.erase(conn, scope)
-    changes.erase(conn, scope)
-    return rows
-
 
 PERSON = "user"
 """Who changes entries by hand, in the log: what a person says is theirs to keep."""
@@ -105,10 +71,9 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     events.erase(conn, scope, ids)
     _blank_reasons(conn, scope, [one.entry for one in chosen])
     links.erase(conn, scope, ids)
-    conflicts.erase(conn, scope, ids)
-    mentions.clear(conn, scope)
+    weights.clear_mentions(conn, scope)
     lexical.remove(conn, [one.row for one in chosen])
-    entry_writes.delete(conn, [one.row for one in chosen])
+    entries.delete(conn, [one.row for one in chosen])
     turns.delete(conn, scope, said)
     outbox.put(conn, [(scope, entry_id) for entry_id in ids])
     for turn in gone.values():
@@ -122,10 +87,16 @@ def forget_scope(conn: sqlite3.Connection, scope: Scope) -> int:
     Returns:
         How many entries were removed.
     """
-    rows = erase_scope(conn, scope)
-    lexical.remove(conn, rows)
+    lexical.remove(conn, entries.rows_of(conn, scope))
+    # Their triggers note a change for each entry, so the tables of changes come last.
+    deleted = [
+        conn.execute(f"DELETE FROM {table} WHERE scope_key = ?", (scope.key,)).rowcount  # noqa: S608
+        for table in OF_A_SCOPE
+    ]
+    outbox.erase(conn, scope)
+    tombstones.erase(conn, scope)
     meta.owe_scrub(conn, [scope])
-    return len(rows)
+    return deleted[0]
 
 
 def _words(text: str, names: Iterable[str]) -> set[str]:
@@ -139,7 +110,7 @@ def _shares(text: str, words: set[str], whole: str) -> bool:
 def _mend_chains(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry], ids: set[str]) -> None:
     """Ties what a removed entry had replaced to what replaced the removed one."""
     by_id = {one.entry.id: one.entry for one in chosen}
-    around = {near for one in ids for near in links.neighbours(writer.conn, scope, one, "supersedes")} - ids
+    around = {near for one in ids for near in links.neighbours(writer.conn, scope, one)} - ids
     heirs: dict[str, list[str]] = {}
     kept = entries.by_ids(writer.conn, scope, around)
     for survivor in kept.values():
@@ -155,7 +126,7 @@ def _mend_chains(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry], id
         else:
             writer.change(survivor, superseded_by=heir)
             heirs.setdefault(heir, []).append(survivor.entry.id)
-            links.put(writer.conn, scope, heir, "supersedes", survivor.entry.id)
+            links.put(writer.conn, scope, heir, survivor.entry.id)
     for successor in entries.by_ids(writer.conn, scope, around | heirs.keys()).values():
         earlier = [one for one in successor.entry.supersedes if one not in ids]
         united = tuple(dict.fromkeys((*earlier, *heirs.get(successor.entry.id, ()))))
@@ -166,7 +137,7 @@ def _mend_chains(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry], id
 def _drop_probes(writer: Writer, scope: Scope, said: Sequence[str], ids: set[str]) -> None:
     dropped = probes.holding(writer.conn, scope, said, ids)
     unweighed = [one for one in dropped if one.repair is not None and one.repair.waits]
-    retracting.withdraw(writer, scope, unweighed, "what it was examined with was forgotten")
+    undo.retract_repairs(writer, scope, unweighed, "what it was examined with was forgotten")
     probes.delete(writer.conn, scope, dropped)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Views:
+class Indexes:
     """The embedder with its record, the index that mirrors the ledger, and the search over both."""
 
     def __init__(self, vectors: Vectors, mirror: Mirror, search: "Search") -> None:

@@ -1,145 +1,29 @@
-"""Keeps memory in order: what is to be done is planned from what is read, then done and logged.
+"""Keeps memory in order: duplicates, renewed summaries, reinforcement, retention.
+
+What is to be done is planned from what is read, then done and logged.
 
 A dry run is the plan; the real run does that plan. Nothing is erased.
 """
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from memcycle.core.entry import MOST, Entry, decayed, reinforced, same_speaker
-from memcycle.core.language.dates import read_dates
-from memcycle.core.language.restatement import Relation, content_of, restates
+from memcycle.core.entry import MOST, Entry, decayed, reinforced
 from memcycle.core.language.tokens import content_stems, stems, strip_names
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Retention, Settings
-from memcycle.core.validity import is_correction
-from memcycle.stores.ledger import entries, events, mentions
-from memcycle.stores.ledger import entries as weights
-from memcycle.stores.ledger.entries import Listing, StoredEntry, Weighed
-from memcycle.stores.ledger.events import Change
+from memcycle.stores.duplicates import United, alike, unions
+from memcycle.stores.ledger import entries, events, weights
+from memcycle.stores.ledger.entries import RECALLABLE, Listing, StoredEntry
+from memcycle.stores.ledger.weights import Weighed
 from memcycle.stores.search import lexical
 from memcycle.stores.writer import Writer, lexical_rows
 
-_LATEST = datetime.max.replace(tzinfo=UTC)
-_ANY = datetime(2000, 1, 1, tzinfo=UTC)
-
-
-class United(NamedTuple):
-    """A fact that stands for another from now on."""
-
-    keep: Entry
-    drop: Entry
-
-    @property
-    def ids(self) -> frozenset[str]:
-        """Ids of both."""
-        return frozenset((self.keep.id, self.drop.id))
-
-
-def relation(one: Entry, other: Entry, least: float) -> Relation | None:
-    """How two facts relate that are one statement of one person and occasion; None where they are not.
-
-    Args:
-        least: Share of words they must have in common, see `restates`.
-    """
-    if one.granularity != "fact" or other.granularity != "fact":
-        return None
-    if "working_summary" in (one.kind, other.kind) or _occasion(one) != _occasion(other):
-        return None
-    if not same_speaker(one.speaker, other.speaker):
-        return None
-    found = restates(one.text, other.text, least)
-    return found if found and _dates(one) == _dates(other) else None
-
-
-def union(one: Entry, other: Entry, least: float) -> United | None:
-    """Which of two facts stands for both, None where neither does.
-
-    The one that says more; of equals the more important, else the earlier. What a person corrected is never
-    dropped for what a role wrote.
-    """
-    found = relation(one, other, least)
-    if found is None:
-        return None
-    keep, drop = (one, other) if found == "more" or (found == "same" and _first(one, other)) else (other, one)
-    if is_correction(drop):
-        return None if found != "same" or is_correction(keep) else United(drop, keep)
-    return United(keep, drop)
-
-
-def alike(facts: Sequence[Entry]) -> Iterable[tuple[Entry, Entry]]:
-    """All pairs of which one holds every content word of the other, each once: no other can be a union.
-
-    A fact is compared only with those that hold its rarest word.
-    """
-    content = [content_of(fact.text) for fact in facts]
-    holders: dict[str, list[int]] = {}
-    for at, words in enumerate(content):
-        for word in words:
-            holders.setdefault(word, []).append(at)
-    for at, words in enumerate(content):
-        rarest = min((holders[word] for word in words), key=len, default=[])
-        for other in rarest:
-            # Of two with the same words each is found by the other; the later one is the one to tell of it.
-            if other != at and words <= content[other] and (other < at or words != content[other]):
-                yield facts[at], facts[other]
-
-
-def unions(
-    pairs: Iterable[tuple[Entry, Entry]], least: float, *, apart: Iterable[frozenset[str]] = ()
-) -> list[United]:
-    """The unions among pairs of facts, in the order they are to be made, each as the facts stand by then.
-
-    Args:
-        apart: Ids of pairs that somebody took apart again.
-    """
-    kept_apart = set(apart)
-    now: dict[str, Entry] = {}
-    heirs: dict[str, Entry] = {}
-
-    def standing(fact: Entry) -> Entry:
-        """The fact as it stands by then, or the one that stands for it."""
-        while fact.id in heirs:
-            fact = heirs[fact.id]
-        return now.get(fact.id, fact)
-
-    chosen = []
-    for pair in sorted(pairs, key=lambda pair: sorted(map(_age, pair))):
-        one, other = sorted(map(standing, pair), key=_age)
-        ids = frozenset((one.id, other.id))
-        if len(ids) == 1 or ids in kept_apart:
-            continue
-        found = union(one, other, least)
-        if found is not None:
-            chosen.append(found)
-            heirs[found.drop.id] = found.keep
-            greater = max(one.importance, other.importance)
-            now[found.keep.id] = found.keep.model_copy(update={"importance": greater})
-    return chosen
-
-
-def _age(entry: Entry) -> tuple[datetime, str]:
-    return entry.observed_at or entry.recorded_at or _LATEST, entry.id
-
-
-def _first(one: Entry, other: Entry) -> bool:
-    """Whether the first of two equals is the one to keep."""
-    return (-one.importance, _age(one)) < (-other.importance, _age(other))
-
-
-def _occasion(entry: Entry) -> object:
-    """When it happened, where that is known and not only the time of saying it."""
-    said_only = entry.event_time is None or entry.event_time == entry.observed_at
-    return None if said_only else (entry.event_time, entry.event_precision)
-
-
-def _dates(entry: Entry) -> object:
-    """The dates that its words name. Those of a statement of unknown time are like no other's."""
-    if entry.observed_at is None:
-        return entry.id if read_dates(entry.text, _ANY) else frozenset()
-    return frozenset((one.start, one.precision) for one in read_dates(entry.text, entry.observed_at))
+ACTOR = "maintenance"
+_NEAREST = 10
+"""Facts that a fact is compared with; those that share nearly all its words come first in BM25."""
 
 
 class Due(NamedTuple):
@@ -204,13 +88,6 @@ def _over(
     return found
 
 
-ACTOR = "maintenance"
-_SAME, _RENEWED = "the one kept says all of it", "a later summary of the same session and topic"
-_NEAREST = 10
-"""Facts that a fact is compared with; those that share nearly all its words come first in BM25."""
-_SUMMARIES = Listing(kind="working_summary", statuses=("active", "staged"))
-
-
 class Expired(NamedTuple):
     """An entry past a retention limit, and which."""
 
@@ -252,75 +129,58 @@ def plan(
     united = unions(pairs, settings.theta.near_duplicate, apart=apart)
     renewed = [one for one in _renewals(_summaries(conn, scope)) if one.ids not in apart]
     raised = _raised(conn, scope)
-    expired = (
-        _expired(conn, scope, settings, now, _stays(undone), united=united, renewed=renewed, raised=raised)
-        if settings.retention
-        else []
-    )
+    expired: list[Expired] = []
+    if settings.retention:
+        held = _held_after(conn, scope, united, renewed, raised)
+        # What expired and was brought back does not expire again.
+        stays = {one for actions in undone.values() for one, action in actions.items() if action == "expire"}
+        passed = due(held, settings.retention, scope, now, exempt=stays)
+        found = entries.by_ids(conn, scope, [one.id for one in passed])
+        expired = [Expired(found[one.id].entry, one.why) for one in passed]
     return Maintenance(united, renewed, expired, len(raised))
 
 
 def carry_out(writer: Writer, scope: Scope, planned: Maintenance) -> Maintenance:
     """Does what was planned, but for what changed since; gives what was done."""
-    count = reinforce(writer.conn, scope)
-    united = [one for one in planned.united if unite(writer, scope, *one, actor=ACTOR, why=_SAME)]
+    # Read again: what another maintenance counted meanwhile counts once.
+    raised = _raised(writer.conn, scope)
+    weights.reinforce(writer.conn, dict(raised.values()))
+    weights.clear_mentions(writer.conn, scope)
+    united = [one for one in planned.united if _unite(writer, scope, one)]
     renewed = [one for one in planned.renewed if _renew(writer, scope, one)]
-    expired = [one for one in planned.expired if expire(writer, scope, one)]
-    return Maintenance(united, renewed, expired, count)
+    expired = [one for one in planned.expired if _expire(writer, scope, one)]
+    return Maintenance(united, renewed, expired, len(raised))
 
 
-def unite(
-    writer: Writer, scope: Scope, keep: Entry | str, drop: Entry | str, *, actor: str, why: str
-) -> bool:
-    """Lets one entry stand for another; False where one is not recallable, or they differ in granularity."""
-    found = _recallable(writer, scope, [_id(keep), _id(drop)])
-    if found is None or found[0].entry.granularity != found[1].entry.granularity:
-        return False
-    writer.unite(*found, actor=actor, why=why)
-    return True
+def _unite(writer: Writer, scope: Scope, one: United) -> bool:
+    found = _recallable(writer, scope, one.keep, one.drop)
+    if found:
+        writer.unite(*found, actor=ACTOR, why="the one kept says all of it")
+    return bool(found)
 
 
-def reinforce(conn: sqlite3.Connection, scope: Scope) -> int:
-    """Lets entries count for more whose names questions named, and empties the queue of those names."""
-    raised = _raised(conn, scope)
-    weights.reinforce(conn, dict(raised.values()))
-    mentions.clear(conn, scope)
-    return len(raised)
+def _renew(writer: Writer, scope: Scope, one: United) -> bool:
+    found = _recallable(writer, scope, one.drop, one.keep)
+    if found:
+        why = "a later summary of the same session and topic"
+        writer.supersede(*found, fresh=False, leaves="renewed", actor=ACTOR, why=why)
+    return bool(found)
 
 
-def expired(conn: sqlite3.Connection, scope: Scope, settings: Settings, now: datetime) -> list[Expired]:
-    """What is past a retention limit now, least important first."""
-    if not settings.retention:
-        return []
-    return _expired(conn, scope, settings, now, _stays(events.undone(conn, scope)))
+def _expire(writer: Writer, scope: Scope, one: Expired) -> bool:
+    found = _recallable(writer, scope, one.entry)
+    for before in found:
+        after = writer.dismiss(before, "expired")
+        writer.record([events.line("expire", before.entry, after.entry)], actor=ACTOR, why=one.why)
+    return bool(found)
 
 
-def _stays(undone: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """Ids of entries that expired and were brought back: they do not expire again."""
-    return {one for actions in undone.values() for one, action in actions.items() if action == "expire"}
-
-
-def expire(writer: Writer, scope: Scope, one: Expired) -> bool:
-    """Takes an entry out of recall for a passed limit; False where it left already."""
-    found = _recallable(writer, scope, [one.entry.id])
-    if found is None:
-        return False
-    (before,) = found
-    after = writer.dismiss(before, "expired")
-    line = Change(after.entry, "expire", events.state_of(before.entry), events.state_of(after.entry))
-    writer.record([line], actor=ACTOR, why=one.why)
-    return True
-
-
-def _id(entry: Entry | str) -> str:
-    return entry if isinstance(entry, str) else entry.id
-
-
-def _recallable(writer: Writer, scope: Scope, ids: Sequence[str]) -> list[StoredEntry] | None:
-    """The different entries of these ids, in order; None where one is missing or not recallable."""
+def _recallable(writer: Writer, scope: Scope, *wanted: Entry) -> list[StoredEntry]:
+    """The entries as they stand, in order; none where one of them is missing or has left recall."""
+    ids = [one.id for one in wanted]
     found = entries.in_order(entries.by_ids(writer.conn, scope, ids), ids)
-    able = [one for one in found if one.entry.status in ("active", "staged")]
-    return able if len(able) == len(ids) else None
+    able = [one for one in found if one.entry.status in RECALLABLE]
+    return able if len(able) == len(ids) else []
 
 
 def _pairs(
@@ -373,7 +233,7 @@ def _telling(entry: Entry) -> list[str]:
 
 def _summaries(conn: sqlite3.Connection, scope: Scope) -> list[Entry]:
     """Working summaries as they were said: of the scope's session, of all without one the active."""
-    ids = entries.ids_of(conn, scope, _SUMMARIES)
+    ids = entries.ids_of(conn, scope, Listing(kind="working_summary"))
     found = [one.entry for one in entries.in_order(entries.by_ids(conn, scope, ids), ids)]
     return [one for one in found if one.status == "active" or scope.session]
 
@@ -398,18 +258,9 @@ def _said(dated: tuple[datetime, Entry]) -> tuple[datetime, str]:
     return dated[0], dated[1].id
 
 
-def _renew(writer: Writer, scope: Scope, one: United) -> bool:
-    found = _recallable(writer, scope, [one.drop.id, one.keep.id])
-    if found is None:
-        return False
-    earlier, later = found
-    writer.supersede(earlier, later, fresh=False, leaves="renewed", actor=ACTOR, why=_RENEWED)
-    return True
-
-
 def _raised(conn: sqlite3.Connection, scope: Scope) -> dict[str, tuple[int, float]]:
     """Entries that questions named since last time: by id the integer key and the new reinforcement."""
-    waiting = mentions.waiting(conn, scope)
+    waiting = weights.mentioned(conn, scope)
     if not waiting:
         return {}
     counted = {
@@ -421,28 +272,22 @@ def _raised(conn: sqlite3.Connection, scope: Scope) -> dict[str, tuple[int, floa
     }
 
 
-def _expired(
+def _held_after(
     conn: sqlite3.Connection,
     scope: Scope,
-    settings: Settings,
-    now: datetime,
-    stays: set[str],
-    *,
-    united: Sequence[United] = (),
-    renewed: Sequence[United] = (),
-    raised: Mapping[str, tuple[int, float]] | None = None,
-) -> list[Expired]:
-    """What will be past a limit after the steps before, which are planned but not done."""
+    united: Sequence[United],
+    renewed: Sequence[United],
+    raised: Mapping[str, tuple[int, float]],
+) -> list[Weighed]:
+    """What will be recallable after the steps before retention, which are planned but not done."""
     held = {one.id: one for one in weights.weighed(conn, scope)}
-    for one, (_, value) in (raised or {}).items():
+    for one, (_, value) in raised.items():
         held[one] = held[one]._replace(reinforcement=value)
     for keep, drop in united:
         held[keep.id] = _together(held[keep.id], held.pop(drop.id))
     for _, drop in renewed:
         held.pop(drop.id)
-    passed = due(list(held.values()), settings.retention, scope, now, exempt=stays)
-    found = entries.by_ids(conn, scope, [one.id for one in passed])
-    return [Expired(found[one.id].entry, one.why) for one in passed]
+    return list(held.values())
 
 
 def _together(keep: Weighed, drop: Weighed) -> Weighed:

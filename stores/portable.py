@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from memcycle.core.entry import STATUSES, Entry, Granularity, Status, same_text
+from memcycle.core.entry import STATUSES, Entry, Granularity, same_text
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
@@ -15,12 +15,11 @@ from memcycle.stores.edits import own_id
 from memcycle.stores.ledger import entries, events, links, sessions, tombstones, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
-from memcycle.stores.ledger.events import Change
+from memcycle.stores.ledger.entries import RECALLABLE
 from memcycle.stores.writer import Writer
 
 ACTOR = "import"
 PAGE = 500
-RECALLABLE: tuple[Status, ...] = ("active", "staged")
 
 
 class Record(NamedTuple):
@@ -90,8 +89,7 @@ def insert_records(
 
     def insert_waiting() -> None:
         stored = [one.entry for one in writer.insert_all(list(waiting.values()))]
-        lines = [Change(entry, "import", None, events.state_of(entry)) for entry in stored]
-        writer.record(lines, actor=ACTOR)
+        writer.record([events.line("import", None, entry) for entry in stored], actor=ACTOR)
         inserted.extend(stored)
         waiting.clear()
 
@@ -208,7 +206,7 @@ def _restore_sessions(writer: Writer, scope: Scope, fresh: Sequence[Entry]) -> N
     conn = writer.conn
     waiting = {entry.scope.session for entry in fresh if entry.status == "staged"}
     for session in sorted({str(entry.scope.session) for entry in fresh}):
-        new = not sessions.exists(conn, scope, session)
+        new = sessions.seq_of(conn, scope, session) is None
         if new or session in waiting:
             sessions.reopen(conn, scope, session, writer.now)
         if new and session not in waiting:
@@ -235,4 +233,4 @@ def _link(conn: sqlite3.Connection, scope: Scope, inserted: Sequence[Entry]) -> 
     known = entries.by_ids(conn, scope, {one for pair in pairs for one in pair})
     for successor, predecessor in sorted(pairs):
         if successor in known and predecessor in known:
-            links.put(conn, scope, successor, "supersedes", predecessor)
+            links.put(conn, scope, successor, predecessor)

@@ -2,7 +2,6 @@
 
 import os
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,18 +16,9 @@ if TYPE_CHECKING:
 _STORE_FIELDS = ("timezone", "embedder", "chroma_url", "shards", "redact")
 """Settings that the store itself depends on; the rest is the graphs' business."""
 
-
-@dataclass
-class _Shared:
-    bank: Bank
-    embeddings: "Embeddings | None"
-    users: int = 1
-
-
-_Key = tuple[int, Path]
 _lock = threading.Lock()
 # By process: connections and locks do not survive a fork.
-_open: dict[_Key, _Shared] = {}
+_banks: dict[tuple[int, Path], Bank] = {}
 
 
 def shared_bank(
@@ -49,36 +39,18 @@ def shared_bank(
     """
     key = (os.getpid(), settings.home.resolve())
     with _lock:
-        shared = _open.get(key)
-        if shared is None:
+        bank = _banks.get(key)
+        if bank is None or not bank.share():
             bank = Bank.open(settings, embeddings=embeddings, world=world, repair=repair)
-            bank.may_close = lambda: _leave(key, bank)
-            _open[key] = _Shared(bank, embeddings)
+            _banks[key] = bank
             return bank
-        _check_same(shared, settings, embeddings)
-        shared.users += 1
-        return shared.bank
-
-
-def _leave(key: _Key, bank: Bank) -> bool:
-    """Counts one user less; whether that was the last."""
-    with _lock:
-        shared = _open.get(key)
-        if shared is None or shared.bank is not bank:
-            return True
-        shared.users -= 1
-        if shared.users == 0:
-            del _open[key]
-        return shared.users == 0
-
-
-def _check_same(shared: _Shared, settings: Settings, embeddings: "Embeddings | None") -> None:
-    theirs = shared.bank.settings
-    other = [name for name in _STORE_FIELDS if getattr(theirs, name) != getattr(settings, name)]
-    if embeddings is not None and embeddings is not shared.embeddings:
-        other.append("embeddings")
-    if other:
-        raise StoreError(
-            f"{settings.home} is open in this process with another {', '.join(other)}; use the same settings"
-            " or close it first"
-        )
+        other = [name for name in _STORE_FIELDS if getattr(bank.settings, name) != getattr(settings, name)]
+        if embeddings is not None and embeddings is not bank.embeddings:
+            other.append("embeddings")
+        if other:
+            bank.close()
+            raise StoreError(
+                f"{settings.home} is open in this process with another {', '.join(other)}; use the same"
+                " settings or close it first"
+            )
+        return bank

@@ -13,7 +13,6 @@ from memcycle.core.entry import Departure, Entry, Status, departed
 from memcycle.core.scope import Scope
 from memcycle.core.world import World
 from memcycle.stores.ledger import entries, events, links, outbox, sessions, turns
-from memcycle.stores.ledger import entries as entry_writes
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change
@@ -73,15 +72,21 @@ class Writer:
 
     def insert_all(self, given: Sequence[tuple[Entry, Vector | None]]) -> list[StoredEntry]:
         """Adds new entries, in order, with their vectors, in one pass over each table."""
-        stored = entry_writes.insert(self.conn, [(self._recorded(entry), vector) for entry, vector in given])
+        stored = entries.insert(
+            self.conn,
+            [
+                (entry if entry.recorded_at else entry.model_copy(update={"recorded_at": self.now}), vector)
+                for entry, vector in given
+            ],
+        )
         active = [one for one in stored if one.entry.status == "active"]
         self.reindex(active)
         outbox.put(self.conn, [(one.entry.scope, one.entry.id) for one in active])
         return stored
 
     def change(self, stored: StoredEntry, **changes: Any) -> StoredEntry:
-        """Changes the state of an entry (see `entry_writes.change`)."""
-        after = entry_writes.change(self.conn, stored, **changes)
+        """Changes the state of an entry (see `entries.change`)."""
+        after = entries.change(self.conn, stored, **changes)
         was, now = stored.entry.status == "active", after.entry.status == "active"
         if now and not was:
             self.reindex([after])
@@ -96,7 +101,7 @@ class Writer:
     ) -> StoredEntry:
         """Makes an entry that was replaced or forgotten valid again."""
         if stored.vector is None and vector is not None and embedder is not None:
-            entry_writes.set_vectors(self.conn, [(stored.row, vector)], embedder)
+            entries.set_vectors(self.conn, [(stored.row, vector)], embedder)
             stored = stored._replace(vector=vector)
         return self.readmit(stored, status=status)
 
@@ -112,7 +117,7 @@ class Writer:
             metadata=departed(stored.entry, None),
         )
 
-    def dismiss(self, stored: StoredEntry, why: Departure) -> StoredEntry:
+    def dismiss(self, stored: StoredEntry, why: Departure | None) -> StoredEntry:
         """Takes an entry out of recall that nothing contradicts and no other entry replaces."""
         return self.change(
             stored, status="forgotten", valid_until=self.now, metadata=departed(stored.entry, why)
@@ -149,10 +154,7 @@ class Writer:
         if turns == target.entry.turns:
             return target
         after = self.change(target, turns=turns)
-        before = events.state_of(target.entry)
-        self.record(
-            [Change(after.entry, "merge", before, events.state_of(after.entry))], actor=actor, why=why
-        )
+        self.record([events.line("merge", target.entry, after.entry)], actor=actor, why=why)
         return after
 
     def unite(self, keep: StoredEntry, drop: StoredEntry, *, actor: str, why: str) -> StoredEntry:
@@ -197,24 +199,18 @@ class Writer:
         )
         earlier = new.entry.supersedes if holds else united(new.entry.supersedes, [old.entry.id])
         successor = self.change(new, supersedes=earlier, **(taken or {}))
-        links.put(self.conn, old.entry.scope, new.entry.id, "supersedes", old.entry.id)
-        before = events.state_of(old.entry)
-        made = Change(successor.entry, "update", before, events.state_of(successor.entry))
-        if not fresh:
-            made = made._replace(action="merge", before=events.state_of(new.entry))
-        self.record(
-            [Change(closed.entry, "supersede", before, events.state_of(closed.entry)), made],
-            actor=actor,
-            why=why,
+        links.put(self.conn, old.entry.scope, new.entry.id, old.entry.id)
+        made = (
+            events.line("update", old.entry, successor.entry)
+            if fresh
+            else events.line("merge", new.entry, successor.entry)
         )
+        self.record([events.line("supersede", old.entry, closed.entry), made], actor=actor, why=why)
         return successor
 
     def reindex(self, stored: Sequence[StoredEntry]) -> None:
         """Writes the lexical rows of active entries anew, since their surroundings changed."""
         lexical.put(self.conn, lexical_rows(self.conn, stored))
-
-    def _recorded(self, entry: Entry) -> Entry:
-        return entry if entry.recorded_at else entry.model_copy(update={"recorded_at": self.now})
 
 
 def united(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

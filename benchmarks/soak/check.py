@@ -69,7 +69,7 @@ def compare(settings: Settings, persons: Sequence[Person], made: Mapping[str, se
             for entry in memory.memories(user=person.user)
         ]
         held += _in_ledger(settings.home / LEDGER_FILE)
-        with memory.bank.views.mirror.index().client() as (client, _):
+        with memory.bank.indexes.mirror.index().client() as (client, _):
             held += _in_chroma(client)
         lost = [
             Finding("lost", user, "history", entry)

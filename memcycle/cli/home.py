@@ -16,7 +16,8 @@ from memcycle.core.errors import BadInput, LedgerDamaged
 if TYPE_CHECKING:
     from memcycle.core.entry import Entry
     from memcycle.core.settings import Settings
-    from memcycle.stores.maintenance import Maintenance, United
+    from memcycle.stores.duplicates import United
+    from memcycle.stores.maintenance import Maintenance
 
 _LISTED = 20
 """Unverified sessions told in full."""

@@ -227,7 +227,7 @@ class MemcycleStore(BaseStore):
         with bank.ledger.write() as conn:
             deleted = items.delete_below(conn, prefix)
             meta.owe_scrub(conn, [])
-        erase.wipe(bank.views.mirror)
+        erase.wipe(bank.indexes.mirror)
         return deleted
 
     async def adelete_namespace(self, prefix: Namespace) -> int:
@@ -318,7 +318,7 @@ class MemcycleStore(BaseStore):
         is_own = not isinstance(memory, Bank)
         bank = memory if isinstance(memory, Bank) else shared_bank(_settings(memory), world=self._world)
         try:
-            embedder = None if index is False else item_embedder(bank.views, index, bank.world)
+            embedder = None if index is False else item_embedder(bank.indexes, index, bank.world)
         except BaseException:
             if is_own:
                 bank.close()

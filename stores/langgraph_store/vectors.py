@@ -22,7 +22,7 @@ from memcycle.stores.ledger.items import Namespace
 if TYPE_CHECKING:
     from langgraph.store.base import IndexConfig
 
-    from memcycle.stores.indexes import Views
+    from memcycle.stores.indexes import Indexes
 
 WHOLE = "$"
 """The path of a value as a whole, as JSON text."""
@@ -88,7 +88,7 @@ class ItemEmbedder(NamedTuple):
     close: Callable[[], None] = lambda: None
 
 
-def item_embedder(views: "Views", index: "IndexConfig | None", world: World) -> ItemEmbedder:
+def item_embedder(indexes: "Indexes", index: "IndexConfig | None", world: World) -> ItemEmbedder:
     """The embedder an index configuration names, or else the bank's own.
 
     Raises:
@@ -96,13 +96,13 @@ def item_embedder(views: "Views", index: "IndexConfig | None", world: World) -> 
     """
     embed, dims = (index or {}).get("embed"), (index or {}).get("dims")
     if embed is None:
-        known = views.vectors.dimension() if dims else None
+        known = indexes.vectors.dimension() if dims else None
         if dims != known:
             raise BadInput(
-                f"the store's index is configured with dims={dims}, but the embedder {views.vectors.id}"
+                f"the store's index is configured with dims={dims}, but the embedder {indexes.vectors.id}"
                 f" makes vectors of {known} numbers; leave dims out, or name another embedder in `embed`"
             )
-        return ItemEmbedder(views.vectors.id, views.vectors.of)
+        return ItemEmbedder(indexes.vectors.id, indexes.vectors.of)
     model, close = _model(embed)
     embedder = Embedder(model._replace(dim=dims), world)
 

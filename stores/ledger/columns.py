@@ -67,8 +67,8 @@ def same_hash(text: str) -> str:
 
 
 def to_vector(blob: bytes | None) -> Vector | None:
-    """A stored vector, shape (dim,), None where there is none."""
-    return np.frombuffer(blob, dtype=np.float32) if blob is not None else None
+    """A stored vector, shape (dim,), None where there is none. A damaged one is shorter than it should be."""
+    return np.frombuffer(blob, np.float32, len(blob) // 4) if blob is not None else None
 
 
 def to_blob(vector: Vector | None) -> bytes | None:

@@ -1,19 +1,13 @@
-"""Table `entries`, read: entries with their rows and vectors, always inside one base scope.
+"""Tables `entries` and `sources`: entries with their rows and vectors, and which turns each rests on.
 
-For what changes them; what only reads them takes `plain_entries`.
-
-SQLite lets go of the interpreter for every row. Where other threads wait for it, as in a process that serves
-many users, to get it back costs more than the row does.
+All reads are inside one base scope, but for those of the whole home that keep derived data in step.
 """
 
-import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
-from memcycle.core.language.tokens import per_text
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import (
     LISTS,
@@ -30,6 +24,9 @@ from memcycle.stores.ledger.columns import (
 
 T = TypeVar("T")
 
+RECALLABLE: tuple[Status, ...] = ("active", "staged")
+"""Statuses of what may be found."""
+
 
 class StoredEntry(NamedTuple):
     """An entry with its integer key and its vector; None where the embedder gave none."""
@@ -44,16 +41,7 @@ class Listing(NamedTuple):
 
     granularity: Granularity | None = None
     kind: Kind | None = None
-    statuses: tuple[Status, ...] = ("active", "staged")
-
-
-OF_ROWS = "row IN (SELECT value FROM json_each(?))"
-# The plus keeps SQLite from reading the whole scope to find a few ids in it.
-OF_IDS = "id IN (SELECT value FROM json_each(?)) AND +scope_key = ?"
-OF_TURNS = (
-    "row IN (SELECT row FROM sources WHERE scope_key = ? AND turn IN (SELECT value FROM json_each(?)))"
-    " AND granularity = coalesce(?, granularity) AND status IN (SELECT value FROM json_each(?))"
-)
+    statuses: tuple[Status, ...] = RECALLABLE
 
 
 def _stored(rows: sqlite3.Cursor) -> list[StoredEntry]:
@@ -62,13 +50,19 @@ def _stored(rows: sqlite3.Cursor) -> list[StoredEntry]:
 
 def by_rows(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, StoredEntry]:
     """Entries by integer key. Unknown keys are left out; the caller has made sure of the scope."""
-    found = conn.execute(f"SELECT * FROM entries WHERE {OF_ROWS}", (json_list(map(int, rows)),))  # noqa: S608
+    found = conn.execute(
+        "SELECT * FROM entries WHERE row IN (SELECT value FROM json_each(?))", (json_list(map(int, rows)),)
+    )
     return {stored.row: stored for stored in _stored(found)}
 
 
 def by_ids(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, StoredEntry]:
     """Entries by id, of any status; ids unknown in this base scope are left out."""
-    found = conn.execute(f"SELECT * FROM entries WHERE {OF_IDS}", (json_list(ids), scope.key))  # noqa: S608
+    # The plus keeps SQLite from reading the whole scope to find a few ids in it.
+    found = conn.execute(
+        "SELECT * FROM entries WHERE id IN (SELECT value FROM json_each(?)) AND +scope_key = ?",
+        (json_list(ids), scope.key),
+    )
     return {stored.entry.id: stored for stored in _stored(found)}
 
 
@@ -110,7 +104,10 @@ def by_turns(
 ) -> list[StoredEntry]:
     """Entries of these statuses that rest on any of the turns; in conversation order."""
     found = conn.execute(
-        f"SELECT * FROM entries WHERE {OF_TURNS} ORDER BY session, position, granularity, id",  # noqa: S608
+        "SELECT * FROM entries WHERE row IN ("
+        "  SELECT row FROM sources WHERE scope_key = ? AND turn IN (SELECT value FROM json_each(?)))"
+        " AND granularity = coalesce(?, granularity) AND status IN (SELECT value FROM json_each(?))"
+        " ORDER BY session, position, granularity, id",
         (scope.key, json_list(turns), granularity, json_list(statuses)),
     )
     return _stored(found)
@@ -136,6 +133,11 @@ def ids_of(conn: sqlite3.Connection, scope: Scope, listing: Listing) -> list[str
         (scope.key, scope.session, listing.granularity, listing.kind, json_list(listing.statuses)),
     )
     return [row["id"] for row in found]
+
+
+def rows_of(conn: sqlite3.Connection, scope: Scope) -> list[int]:
+    """Integer keys of all entries of the base scope."""
+    return [row["row"] for row in conn.execute("SELECT row FROM entries WHERE scope_key = ?", (scope.key,))]
 
 
 def counts(conn: sqlite3.Connection, scope: Scope, listing: Listing) -> dict[Granularity, int]:
@@ -180,26 +182,10 @@ def indexed_ids(conn: sqlite3.Connection, embedder: str) -> set[str]:
     return {row["id"] for row in found}
 
 
-def without_vector(conn: sqlite3.Connection, after: int, size: int) -> list[StoredEntry]:
-    """The next recallable entries of the home, by integer key, that were not embedded yet."""
-    found = conn.execute(
-        "SELECT * FROM entries WHERE row > ? AND embedder IS NULL AND status IN ('active', 'staged')"
-        " ORDER BY row LIMIT ?",
-        (after, size),
-    )
-    return _stored(found)
-
-
-def totals(conn: sqlite3.Connection) -> dict[str, int]:
-    """Entries of the whole home: by status, and the recallable ones `without_vector`."""
-    found = conn.execute("SELECT status, count(*) AS n FROM entries GROUP BY status")
-    counted = {row["status"]: row["n"] for row in found}
-    bare = conn.execute(
-        "SELECT count(*) FROM entries WHERE embedder IS NULL AND status IN ('active', 'staged')"
-    ).fetchone()[0]
-    return {status: counted.get(status, 0) for status in ("active", "staged", "superseded", "forgotten")} | {
-        "without_vector": int(bare)
-    }
+def totals(conn: sqlite3.Connection) -> dict[Status, int]:
+    """Entries of the whole home by status."""
+    counted = dict(conn.execute("SELECT status, count(*) FROM entries GROUP BY status").fetchall())
+    return {status: counted.get(status, 0) for status in STATUSES}
 
 
 def beginning(conn: sqlite3.Connection, scope: Scope, prefix: str) -> list[StoredEntry]:
@@ -216,109 +202,40 @@ def users(conn: sqlite3.Connection) -> list[str]:
     return [row["user"] for row in conn.execute("SELECT DISTINCT user FROM entries ORDER BY user")]
 
 
-_UNFIT = "embedder IS NOT NULL AND (embedder <> :embedder OR vector IS NOT NULL AND length(vector) <> :bytes)"
+# A vector of None with an embedder is that of a text without any word.
+_UNFIT = (
+    "(embedder IS NULL AND status IN ('active', 'staged')"
+    " OR embedder <> :embedder OR length(vector) <> 4 * :dimension)"
+)
 
 
-def unfit_vectors(conn: sqlite3.Connection, embedder: str, dimension: int) -> int:
-    """How many entries of the home, of any status, have a vector of another embedder or length."""
+def count_unfit(conn: sqlite3.Connection, recorded: tuple[str, int] | None) -> int:
+    """How many entries of the home have a vector of another embedder or length, or are recalled without."""
     query = f"SELECT count(*) FROM entries WHERE {_UNFIT}"  # noqa: S608 - a constant of ours
-    found = conn.execute(query, {"embedder": embedder, "bytes": 4 * dimension}).fetchone()
-    return int(found[0])
+    return int(conn.execute(query, _recorded(recorded)).fetchone()[0])
 
 
-def with_unfit_vector(
-    conn: sqlite3.Connection, embedder: str, dimension: int, *, after: int, size: int
+def unfit(
+    conn: sqlite3.Connection, recorded: tuple[str, int] | None, *, after: int, size: int
 ) -> list[tuple[int, str, str]]:
     """Integer key, id and text of the next of them. Their vectors may be none at all, and are not read."""
     found = conn.execute(
         f"SELECT row, id, text FROM entries WHERE row > :after AND {_UNFIT} ORDER BY row LIMIT :size",  # noqa: S608
-        {"embedder": embedder, "bytes": 4 * dimension, "after": after, "size": size},
+        {**_recorded(recorded), "after": after, "size": size},
     )
     return [(row["row"], row["id"], row["text"]) for row in found]
 
 
-PARSED = 2_048
-"""Entries kept as they were parsed, about 3 KB each."""
-
-_NAMES = ("row", "position", "user", "workspace", "session", "zone", *PLAIN, *LISTS, *TIMES)
-# As JSON, a number would be rounded to 15 digits.
-_REAL = ("importance", "confidence", "reinforcement")
-_VALUES = ", ".join(f"format('%!.17g', {name})" if name in _REAL else name for name in _NAMES)
-# No line break stands in JSON but as an escape.
-_ALL = f"SELECT group_concat(json_array({_VALUES}), char(10)) FROM entries WHERE "  # noqa: S608 - names of ours
+def _recorded(recorded: tuple[str, int] | None) -> dict[str, Any]:
+    embedder, dimension = recorded or (None, None)
+    return {"embedder": embedder, "dimension": dimension}
 
 
-class _Plain(NamedTuple):
-    row: int
-    position: int
-    entry: Entry
-    metadata: str
-
-
-def by_ids_plain_entries(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, Entry]:
-    """Entries by id, of any status; ids unknown in this base scope are left out."""
-    return {one.entry.id: one.entry for one in _read(conn, OF_IDS, json_list(ids), scope.key)}
-
-
-def by_rows_plain_entries(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Entry]:
-    """Entries by integer key. Unknown keys are left out; the caller has made sure of the scope."""
-    return {one.row: one.entry for one in _read(conn, OF_ROWS, json_list(map(int, rows)))}
-
-
-def by_turns_plain_entries(
-    conn: sqlite3.Connection,
-    scope: Scope,
-    turns: Iterable[str],
-    granularity: Granularity | None = None,
-    statuses: Sequence[Status] = STATUSES,
-) -> list[Entry]:
-    """Entries of these statuses that rest on any of the turns; in conversation order."""
-    found = _read(conn, OF_TURNS, scope.key, json_list(turns), granularity, json_list(statuses))
-    return [one.entry for one in sorted(found, key=_place)]
-
-
-def _place(one: _Plain) -> tuple[str, int, str, str]:
-    return one.entry.scope.session or "", one.position, one.entry.granularity, one.entry.id
-
-
-def _read(conn: sqlite3.Connection, where: str, *parameters: Any) -> list[_Plain]:
-    (found,) = conn.execute(_ALL + where, parameters).fetchone()
-    return [_own(_parsed(one)) for one in found.split("\n")] if found else []
-
-
-@per_text(PARSED)
-def _parsed(text: str) -> _Plain:
-    """The nodes of a run read the same entries one after another, and parsing is most of a read.
-
-    The key is all that is told of an entry, so that nothing here can be out of date.
-    """
-    held = dict(zip(_NAMES, json.loads(text), strict=True))
-    return _Plain(held["row"], held["position"], to_entry(held), held["metadata"])
-
-
-def _own(one: _Plain) -> _Plain:
-    """Metadata are all of an entry that its reader could change; reading them again is the fastest copy."""
-    if not one.entry.metadata:
-        return one
-    own = one.entry.model_copy(update={"metadata": json.loads(one.metadata)})
-    return one._replace(entry=own)
-
-
-_INSERT = """
-INSERT INTO entries (
-    row, id, scope_key, user, workspace, session, position, same, granularity, kind, text, title, pattern,
-    speaker, role, turns, related_turns, quote, event_time, event_precision, valid_from, valid_until,
-    observed_at, recorded_at, zone, entities, persons, locations, topics, keywords, importance, confidence,
-    reinforcement, access_count, status, supersedes, superseded_by, embedder, vector, actor, prompt, model,
-    pipeline, expires_at, metadata
-) VALUES (
-    :row, :id, :scope_key, :user, :workspace, :session, :position, :same, :granularity, :kind, :text, :title,
-    :pattern, :speaker, :role, :turns, :related_turns, :quote, :event_time, :event_precision,
-    :valid_from, :valid_until, :observed_at, :recorded_at, :zone, :entities, :persons, :locations, :topics,
-    :keywords, :importance, :confidence, :reinforcement, :access_count, :status, :supersedes,
-    :superseded_by, :embedder, :vector, :actor, :prompt, :model, :pipeline, :expires_at, :metadata
-)
-"""
+_COLUMNS = (
+    "row", "scope_key", "user", "workspace", "session", "position", "same", "zone", "vector",
+    *PLAIN, *LISTS, *TIMES,
+)  # fmt: skip
+_INSERT = f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608
 
 _CHANGING = (
     "turns", "related_turns", "status", "supersedes", "superseded_by", "valid_until", "quote", "importance",
@@ -399,81 +316,3 @@ def _positions(conn: sqlite3.Connection, given: Sequence[Entry]) -> list[int]:
         )
     }
     return [found.get((entry.scope.key, entry.turns[0]), _LAST) if entry.turns else _LAST for entry in given]
-
-
-class Weighed(NamedTuple):
-    """A recallable entry as retention sees it.
-
-    Attributes:
-        heard: When it was last said: the time of its latest source turn, else when it was observed, else when
-            it was recorded.
-        turn: The time of its latest source turn; None where none is stored, as after some imports.
-    """
-
-    id: str
-    granularity: Granularity
-    kind: Kind
-    importance: float
-    reinforcement: float
-    heard: datetime | None
-    turn: datetime | None = None
-
-
-class Named(NamedTuple):
-    """An active entry that may be reinforced, with the names it holds, casefolded."""
-
-    row: int
-    id: str
-    reinforcement: float
-    names: frozenset[str]
-
-
-def weighed(conn: sqlite3.Connection, scope: Scope) -> list[Weighed]:
-    """The active entries of the base scope, and the staged ones of the scope's session."""
-    found = conn.execute(
-        "SELECT id, granularity, kind, importance, reinforcement, coalesce(observed_at, recorded_at) AS kept,"
-        "  (SELECT max(t.time) FROM sources s JOIN turns t ON t.scope_key = s.scope_key AND t.id = s.turn"
-        "   WHERE s.row = e.row) AS turn"
-        " FROM entries e WHERE scope_key = ?"
-        " AND (status = 'active' OR (status = 'staged' AND session = ?)) ORDER BY row",
-        (scope.key, scope.session),
-    )
-    return [
-        Weighed(
-            row["id"], row["granularity"], row["kind"], row["importance"], row["reinforcement"],
-            _time(row["turn"] or row["kept"]), _time(row["turn"]),
-        )
-        for row in found
-    ]  # fmt: skip
-
-
-def named(conn: sqlite3.Connection, scope: Scope, *, below: float) -> list[Named]:
-    """Active entries of the base scope that name somebody or something, reinforced less than `below`."""
-    found = conn.execute(
-        "SELECT row, id, reinforcement, persons, entities FROM entries WHERE scope_key = ?"
-        " AND status = 'active' AND reinforcement < ? AND (persons <> '[]' OR entities <> '[]') ORDER BY row",
-        (scope.key, below),
-    )
-    return [
-        Named(row["row"], row["id"], row["reinforcement"], _names(row["persons"], row["entities"]))
-        for row in found
-    ]
-
-
-def reinforce(conn: sqlite3.Connection, values: Mapping[int, float]) -> None:
-    """Sets the reinforcement of entries by integer key.
-
-    Neither the lexical view nor the vector index knows it, so neither has to follow.
-    """
-    conn.executemany(
-        "UPDATE entries SET reinforcement = ? WHERE row = ?", [(value, row) for row, value in values.items()]
-    )
-
-
-def _time(stored: str | None) -> datetime | None:
-    return datetime.fromisoformat(stored) if stored else None
-
-
-def _names(*lists: str) -> frozenset[str]:
-    read: Iterable[list[str]] = map(json.loads, lists)
-    return frozenset(name.casefold() for names in read for name in names)

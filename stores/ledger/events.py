@@ -1,6 +1,10 @@
 """Table `events`: the append-only log of what was done to entries, by whom and why.
 
 Events of one change (a successor and its predecessor, say) share a `change` id: it can be undone whole.
+
+Beside it `changes` and `changed`: a number for each base scope that grows with every change to its entries,
+and which entries were changed last. Whoever holds a copy of a scope's entries, in whatever process, sees
+whether the copy is good, or which entries to read anew. What a search never reads does not count.
 """
 
 import json
@@ -15,20 +19,12 @@ from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
 from memcycle.core.world import World
 from memcycle.stores.ledger.columns import json_list, to_json, to_time
+from memcycle.stores.ledger.schema import CHANGES_KEPT
 
 _STATE = {
-    "id",
-    "text",
-    "title",
-    "status",
-    "turns",
-    "related_turns",
-    "importance",
-    "supersedes",
-    "superseded_by",
-    "valid_until",
-    "event_time",
-}
+    "id", "text", "title", "status", "turns", "related_turns", "importance", "supersedes", "superseded_by",
+    "valid_until", "event_time",
+}  # fmt: skip
 
 
 class Change(NamedTuple):
@@ -63,6 +59,11 @@ class Write(NamedTuple):
 def state_of(entry: Entry) -> dict[str, Any]:
     """What the log keeps of an entry: text and what can change. Plain JSON data."""
     return entry.model_dump(mode="json", include=_STATE)
+
+
+def line(action: Action, before: Entry | None, after: Entry) -> Change:
+    """The line about an entry that was `before` and is `after` now; None where it was not there."""
+    return Change(after, action, None if before is None else state_of(before), state_of(after))
 
 
 def record(
@@ -186,6 +187,30 @@ def blank_reasons(
         " AND actor NOT IN (SELECT value FROM json_each(?))",
         (scope.key, json_list(doomed), json_list(but_of)),
     )
+
+
+def last_change(conn: sqlite3.Connection, scope: Scope) -> int | None:
+    """The number of the base scope's last change; None where nothing was ever written, or all erased."""
+    found = conn.execute("SELECT n FROM changes WHERE scope_key = ?", (scope.key,)).fetchone()
+    return int(found[0]) if found else None
+
+
+def changed_since(conn: sqlite3.Connection, scope: Scope, change: int) -> list[int] | None:
+    """Integer keys of the base scope's entries that are new or other since its change of that number.
+
+    None where that cannot be told: too much was changed since, or something was deleted.
+    """
+    told = conn.execute(
+        "SELECT 1 FROM changes WHERE scope_key = ? AND since <= ?"
+        " AND coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'changed'), 0) <= ?",
+        (scope.key, change, change + CHANGES_KEPT),
+    ).fetchone()
+    if told is None:
+        return None
+    found = conn.execute(
+        "SELECT DISTINCT row FROM changed WHERE n > ? AND scope_key = ?", (change, scope.key)
+    )
+    return [int(row[0]) for row in found]
 
 
 def _event(row: sqlite3.Row) -> Event:

@@ -15,32 +15,6 @@ import numpy as np
 
 from memcycle.stores.ledger.columns import Vector, json_list, to_blob, to_time
 
-SCHEMA = """
-CREATE TABLE items (
-    row INTEGER PRIMARY KEY,
-    namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
-    created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
-    ttl REAL, expires_at TEXT,
-    UNIQUE (namespace, key)
-);
-CREATE INDEX items_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
-
-CREATE TABLE item_vectors (
-    row INTEGER PRIMARY KEY AUTOINCREMENT,
-    item INTEGER NOT NULL REFERENCES items (row) ON DELETE CASCADE,
-    path TEXT NOT NULL, embedder TEXT NOT NULL, vector BLOB NOT NULL
-);
-CREATE INDEX item_vectors_item ON item_vectors (item, embedder);
-CREATE INDEX item_vectors_embedder ON item_vectors (embedder);
-
-CREATE TABLE item_index (
-    embedder TEXT PRIMARY KEY, collection TEXT NOT NULL, upto INTEGER NOT NULL
-) WITHOUT ROWID;
-
-CREATE TABLE item_gone (vector INTEGER PRIMARY KEY, embedder TEXT NOT NULL);
-"""
-"""The last two said what Chroma had of the vectors, when there was an index of items."""
-
 Namespace = tuple[str, ...]
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from memcycle.core.scope import Scope
 
-MARKED = "ALTER TABLE scrubs ADD COLUMN mark TEXT NOT NULL DEFAULT '';"
 _MARK = "lower(hex(randomblob(8)))"
 
 

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memcycle.core.errors import StoreError
-from memcycle.stores.ledger import changes, items, mentions, meta
-from memcycle.stores.search import lexical
 
 APPLICATION_ID = 0x6D656D63
 """Marks the file as a memcycle ledger ("memc"), so that another program's database is never migrated."""
@@ -100,6 +98,20 @@ CREATE TABLE scrubs (
 ) WITHOUT ROWID;
 """
 
+LEXICAL_INDEX = """
+CREATE VIRTUAL TABLE lexical USING fts5(
+    scope, own, dated, before, tokenize = "ascii tokenchars '+#@.-_%'", detail = column, columnsize = 0
+);
+"""
+"""Finds entries by their words, see `memcycle.stores.search.lexical`."""
+
+LEXICAL_WORDS = """CREATE TABLE lexical_words (
+    row INTEGER PRIMARY KEY, scope TEXT NOT NULL, speaker TEXT,
+    own INTEGER NOT NULL, dated INTEGER NOT NULL, before INTEGER NOT NULL, words BLOB NOT NULL
+);
+CREATE INDEX lexical_words_scope ON lexical_words (scope, speaker, own, dated, before);
+"""
+
 # `part` counts how often the session was committed and reopened, from 1; `committed_position` is where the
 # last committed part ends; `reports` is an object of `SessionReport` by part. The `turns` and `refs` of a
 # probe are the ids of the turns and entries whose words its `data` may hold, so that it goes with them.
@@ -133,6 +145,76 @@ CREATE INDEX probes_order ON probes (scope_key, session, part, n);
 CREATE INDEX events_undoes ON events (scope_key, undoes) WHERE undoes IS NOT NULL;
 """
 
+_MENTIONS = """
+CREATE TABLE mentions (
+    scope_key TEXT NOT NULL, name TEXT NOT NULL, times INTEGER NOT NULL,
+    PRIMARY KEY (scope_key, name)
+) WITHOUT ROWID;
+"""
+
+CHANGES_KEPT = 10_000
+"""Changes of the home whose entries are known."""
+
+# A number for each base scope that grows with every change to its entries, and which entries the last changes
+# of the home were made to. Triggers keep them, so that no write can forget to. Numbers are never given twice,
+# so a scope that was emptied and filled again is another one. After a deletion no copy of a scope's entries
+# can be brought up to date any more: what stood around the entry has changed with it.
+_CHANGES = f"""
+CREATE TABLE changed (
+    n INTEGER PRIMARY KEY AUTOINCREMENT, scope_key TEXT NOT NULL, row INTEGER NOT NULL
+);
+CREATE TABLE changes (scope_key TEXT PRIMARY KEY, n INTEGER NOT NULL, since INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO changes (scope_key, n, since) SELECT DISTINCT scope_key, 0, 0 FROM entries;
+CREATE TRIGGER changes_insert AFTER INSERT ON entries BEGIN
+    INSERT INTO changed (scope_key, row) VALUES (new.scope_key, new.row);
+    INSERT INTO changes (scope_key, n, since) VALUES (new.scope_key, last_insert_rowid(), last_insert_rowid())
+        ON CONFLICT (scope_key) DO UPDATE SET n = excluded.n;
+    DELETE FROM changed WHERE n <= last_insert_rowid() - {CHANGES_KEPT};
+END;
+CREATE TRIGGER changes_update
+AFTER UPDATE OF status, turns, importance, reinforcement, vector, embedder ON entries BEGIN
+    INSERT INTO changed (scope_key, row) VALUES (new.scope_key, new.row);
+    UPDATE changes SET n = last_insert_rowid() WHERE scope_key = new.scope_key;
+    DELETE FROM changed WHERE n <= last_insert_rowid() - {CHANGES_KEPT};
+END;
+CREATE TRIGGER changes_delete AFTER DELETE ON entries BEGIN
+    INSERT INTO changed (scope_key, row) VALUES (old.scope_key, old.row);
+    UPDATE changes SET n = last_insert_rowid(), since = last_insert_rowid() WHERE scope_key = old.scope_key;
+    DELETE FROM changed WHERE n <= last_insert_rowid() - {CHANGES_KEPT};
+END;
+"""  # noqa: S608 - a constant of ours
+
+# NULL in a row that was written before there was such a column.
+LEXICAL_TRAITS = "ALTER TABLE lexical_words ADD COLUMN traits INTEGER;\n"
+
+# What `memcycle.stores.ledger.items` keeps. The last two tables said what Chroma had of the vectors.
+_ITEMS = """
+CREATE TABLE items (
+    row INTEGER PRIMARY KEY,
+    namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
+    created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
+    ttl REAL, expires_at TEXT,
+    UNIQUE (namespace, key)
+);
+CREATE INDEX items_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
+"""
+
+_ITEM_VECTORS = """
+CREATE TABLE item_vectors (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    item INTEGER NOT NULL REFERENCES items (row) ON DELETE CASCADE,
+    path TEXT NOT NULL, embedder TEXT NOT NULL, vector BLOB NOT NULL
+);
+CREATE INDEX item_vectors_item ON item_vectors (item, embedder);
+CREATE INDEX item_vectors_embedder ON item_vectors (embedder);
+
+CREATE TABLE item_index (
+    embedder TEXT PRIMARY KEY, collection TEXT NOT NULL, upto INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE item_gone (vector INTEGER PRIMARY KEY, embedder TEXT NOT NULL);
+"""
+
 # A forgotten session's number is never given again: one begun anew under its name is another session.
 _NUMBERED = """
 CREATE TABLE sessions_numbered (
@@ -156,7 +238,7 @@ ALTER TABLE sessions_numbered RENAME TO sessions;
 """
 
 # Vectors of single words were kept for a while; they gained 0.4 points of recall, and went.
-_WORDS = """
+_ENTRY_WORDS = """
 CREATE TABLE entry_words (
     row INTEGER PRIMARY KEY REFERENCES entries (row) ON DELETE CASCADE,
     model TEXT NOT NULL, vectors BLOB NOT NULL
@@ -166,7 +248,8 @@ CREATE TRIGGER entry_words_upto AFTER DELETE ON entries BEGIN
         WHERE key GLOB 'words of *';
 END;
 """
-_NO_WORDS = """
+
+_NO_ENTRY_WORDS = """
 DROP TRIGGER entry_words_upto;
 DROP TABLE entry_words;
 DELETE FROM meta WHERE key GLOB 'words of *';
@@ -179,20 +262,28 @@ DROP TABLE item_index;
 DROP TABLE item_gone;
 """
 
+_MARKED = "ALTER TABLE scrubs ADD COLUMN mark TEXT NOT NULL DEFAULT '';"
+
 MIGRATIONS: tuple[str, ...] = (
-    _TABLES + lexical.SCHEMA,
-    _EXAMINATION + mentions.SCHEMA,
-    changes.SCHEMA + lexical.TRAITS,
-    items.SCHEMA,
+    _TABLES + LEXICAL_INDEX + LEXICAL_WORDS,
+    _EXAMINATION + _MENTIONS,
+    _CHANGES + LEXICAL_TRAITS,
+    _ITEMS + _ITEM_VECTORS,
     _NUMBERED,
-    _WORDS,
-    meta.MARKED,
-    _NO_WORDS,
+    _ENTRY_WORDS,
+    _MARKED,
+    _NO_ENTRY_WORDS,
     _NO_ITEM_INDEX,
 )
 """Step n brings a ledger from version n to n + 1. Never change one that was released; append."""
 
 VERSION = len(MIGRATIONS)
+
+OF_A_SCOPE = (
+    "entries", "turns", "probes", "sessions", "events", "links", "conflicts", "mentions",
+    "changes", "changed",
+)  # fmt: skip
+"""Tables with a `scope_key` whose rows belong to nobody else; `sources` follow their entries."""
 
 
 def version_of(conn: sqlite3.Connection) -> int:

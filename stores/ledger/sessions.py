@@ -155,12 +155,6 @@ def is_open(conn: sqlite3.Connection, scope: Scope, session: str) -> bool:
     return found.fetchone() is not None
 
 
-def exists(conn: sqlite3.Connection, scope: Scope, session: str) -> bool:
-    """Whether the session was ever written to."""
-    found = conn.execute("SELECT 1 FROM sessions WHERE scope_key = ? AND session = ?", (scope.key, session))
-    return found.fetchone() is not None
-
-
 def seq_of(conn: sqlite3.Connection, scope: Scope, session: str) -> int | None:
     """The session's own number, never given twice; None for one never seen, or forgotten."""
     row = conn.execute(

@@ -29,6 +29,7 @@ from memcycle.core.entry import Granularity
 from memcycle.core.language.date_forms import NUMBERS
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.tokens import base_stems, based, per_text, strip_names, tokenize, word_set
+from memcycle.stores.ledger.schema import LEXICAL_INDEX
 from memcycle.stores.search import bm25
 from memcycle.stores.search.bm25 import COUNTED, Documents, Ints, Scores, Stats
 
@@ -63,24 +64,8 @@ def traits_of(text: str, time: datetime | None, people: Iterable[str | None]) ->
 # `lexical` finds rows: one term a token, since we split text ourselves and FTS5 only at spaces (punctuation
 # that our tokens may hold is made a token character). `lexical_words` has what scoring needs: reading words
 # as numbers is three times as fast as splitting the found texts again.
-_INDEX = """
-CREATE VIRTUAL TABLE lexical USING fts5(
-    scope, own, dated, before, tokenize = "ascii tokenchars '+#@.-_%'", detail = column, columnsize = 0
-);
-"""
 _PARTS = ("data", "idx", "content", "config")
-"""The tables in which FTS5 keeps it."""
-
-SCHEMA = f"""{_INDEX}CREATE TABLE lexical_words (
-    row INTEGER PRIMARY KEY, scope TEXT NOT NULL, speaker TEXT,
-    own INTEGER NOT NULL, dated INTEGER NOT NULL, before INTEGER NOT NULL, words BLOB NOT NULL
-);
-CREATE INDEX lexical_words_scope ON lexical_words (scope, speaker, own, dated, before);
-"""
-
-TRAITS = "ALTER TABLE lexical_words ADD COLUMN traits INTEGER;\n"
-"""What ranking knows of a text besides its words, see `traits_of`. NULL in a row that was written before
-there was such a column; its words are not brought to their base forms either."""
+"""The tables in which FTS5 keeps the table `lexical`."""
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
 
@@ -234,7 +219,7 @@ def renew(conn: sqlite3.Connection) -> None:
             conn.execute(f"DROP TABLE IF EXISTS lexical_{part}")
     else:
         conn.execute("DROP TABLE lexical")
-    conn.execute(_INDEX)
+    conn.execute(LEXICAL_INDEX)
     conn.execute("DELETE FROM lexical_words")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger import changes, entries
+from memcycle.stores.ledger import entries, events
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.search import lexical, ranker
 from memcycle.stores.search import snapshot as snapshots
@@ -94,10 +94,8 @@ class Search:
         rankings = self.rank(request)
         # Read anew: what left recall since it was ranked is no hit.
         with self._ledger.look() as conn:
-            read = entries.by_rows_plain_entries(
-                conn, {one.row for ranking in rankings for one in ranking.found}
-            )
-        shown = {row: one for row, one in read.items() if _is_shown(request, one)}
+            read = entries.by_rows(conn, {one.row for ranking in rankings for one in ranking.found})
+        shown = {row: one.entry for row, one in read.items() if _is_shown(request, one.entry)}
         return [
             [
                 Hit(entry=shown[one.row], score=one.score, why=why)
@@ -149,13 +147,13 @@ class Search:
 
     def _snapshot(self, conn: sqlite3.Connection, scope: Scope) -> Snapshot | None:
         """Of the whole scope, as of now; None where it is too large."""
-        change, known = changes.number(conn, scope) or 0, self._snapshots.get(scope)
+        change, known = events.last_change(conn, scope) or 0, self._snapshots.get(scope)
         if known is not None and known.change == change:
             return known.snapshot
         if snapshots.size(conn, scope) > SCANNED_WHOLE:
             self._snapshots.drop(scope)
             return None
-        rows = changes.after(conn, scope, known.change) if known is not None else None
+        rows = events.changed_since(conn, scope, known.change) if known is not None else None
         embedder = self._embedder
         if known is None or rows is None:
             self._snapshots.drop(scope)

@@ -2,7 +2,7 @@
 
 Everything that ranking needs of an entry is computed once, when it is written or when the snapshot is read,
 and never from text during a search. A snapshot is kept with the number of its scope's last change
-(`ledger.changes`): after any write, also of another process, the next search renews it or reads another. So
+(table `changes`): after any write, also of another process, the next search renews it or reads another. So
 what is forgotten is forgotten here too.
 """
 

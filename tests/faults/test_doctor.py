@@ -31,7 +31,7 @@ def damage(*names):
 @contextmanager
 def chroma(home, **settings):
     """Chroma's own client on the home, and how the names of its collections begin."""
-    with Bank.open(Settings(home=home, **settings)) as bank, bank.views.mirror.index().client() as opened:
+    with Bank.open(Settings(home=home, **settings)) as bank, bank.indexes.mirror.index().client() as opened:
         yield opened
 
 
@@ -40,32 +40,32 @@ def first_collection(client, names):
     return client.get_collection(sorted(one.name for one in found)[0], embedding_function=None)
 
 
-@damage("index_missing")
+@damage("index_drift")
 def an_entry_missing_in_chroma(home, sql):
     with chroma(home) as (client, names):
         collection = first_collection(client, names)
         collection.delete(ids=collection.get(include=[])["ids"][:2])
 
 
-@damage("index_missing")
+@damage("index_drift")
 def a_collection_missing_in_chroma(home, sql):
     with chroma(home) as (client, names):
         client.delete_collection(first_collection(client, names).name)
 
 
-@damage("index_missing")
+@damage("index_drift")
 def chromas_folder_gone(home, sql):
     shutil.rmtree(home / "chroma")
 
 
-@damage("index_stray")
+@damage("index_drift")
 def an_entry_left_over_in_chroma(home, sql):
     with chroma(home) as (client, names):
         collection = first_collection(client, names)
         collection.add(ids=["stray"], embeddings=[[1.0] * 256], documents=["gone"], metadatas=[{"user": "x"}])
 
 
-@damage("index_stray")
+@damage("index_drift")
 def an_entry_in_a_wrong_shard_as_well(home, sql):
     with chroma(home) as (client, names):
         right = first_collection(client, names)
@@ -82,7 +82,7 @@ def an_entry_in_a_wrong_shard_as_well(home, sql):
         )
 
 
-@damage("index_outdated")
+@damage("index_drift")
 def another_text_in_chroma(home, sql):
     with chroma(home) as (client, names):
         collection = first_collection(client, names)
@@ -90,21 +90,21 @@ def another_text_in_chroma(home, sql):
         collection.upsert(ids=one["ids"], embeddings=one["embeddings"], documents=["another text"])
 
 
-@damage("index_outdated")
+@damage("index_drift")
 def other_fields_in_chroma(home, sql):
     with chroma(home) as (client, names):
         collection = first_collection(client, names)
         collection.update(ids=collection.get(limit=1, include=[])["ids"], metadatas=[{"speaker": "Mallory"}])
 
 
-@damage("index_outdated")
+@damage("index_drift")
 def another_vector_in_chroma(home, sql):
     with chroma(home) as (client, names):
         collection = first_collection(client, names)
         collection.update(ids=collection.get(limit=1, include=[])["ids"], embeddings=[[0.5] * 256])
 
 
-@damage("index_leftover", "index_missing")
+@damage("index_drift")
 def collections_of_another_number_of_shards(home, sql):
     with Bank.open(Settings(home=home, shards=1000)) as bank:
         bank.rebuild()
@@ -115,33 +115,33 @@ def chromas_database_damaged(home, sql):
     (home / "chroma" / "chroma.sqlite3").write_bytes(b"no database" * 1000)
 
 
-@damage("orphan_links")
+@damage("ledger_drift")
 def a_link_to_nothing(home, sql):
     sql("INSERT INTO links SELECT scope_key, id, 'related', 'gone' FROM entries LIMIT 1")
 
 
-@damage("orphan_sources")
+@damage("ledger_drift")
 def a_source_of_no_entry(home, sql):
     sql("INSERT INTO sources SELECT scope_key, 'D9:9', 4711 FROM entries LIMIT 1")
 
 
-@damage("orphan_sources")
+@damage("ledger_drift")
 def a_source_lost(home, sql):
     sql("DELETE FROM sources WHERE row = (SELECT min(row) FROM sources)")
 
 
-@damage("lexical_drift")
+@damage("ledger_drift")
 def words_lost(home, sql):
     sql("DELETE FROM lexical_words WHERE row = (SELECT min(row) FROM lexical_words)")
 
 
-@damage("lexical_drift")
+@damage("ledger_drift")
 def words_left_over(home, sql):
     # As many too many as missing: a comparison of sums would not see it.
     sql("UPDATE lexical_words SET row = 4711 WHERE row = (SELECT min(row) FROM lexical_words)")
 
 
-@damage("lexical_drift")
+@damage("ledger_drift")
 def an_index_of_words_that_cannot_be_opened(home, sql):
     sql("DELETE FROM lexical_data")
 
@@ -160,7 +160,7 @@ def a_session_nobody_ended(home, sql):
     sql("UPDATE sessions SET touched_at = :old WHERE session = '2'", old="2024-01-01T00:00:00+00:00")
 
 
-@damage("outbox", "index_missing")
+@damage("outbox")
 def an_outbox_half_drained(home, sql):
     sql(
         "INSERT INTO outbox (user, workspace, entry)"
@@ -172,17 +172,17 @@ def an_outbox_half_drained(home, sql):
                 client.get_collection(found.name, embedding_function=None).delete(where={"user": "ann"})
 
 
-@damage("without_vector", "index_stray")
+@damage("without_vector")
 def an_entry_without_a_vector(home, sql):
     sql("UPDATE entries SET vector = NULL, embedder = NULL WHERE text = 'Ann lives in Linz'")
 
 
-@damage("unfit_vectors")
+@damage("without_vector")
 def a_vector_of_another_embedder(home, sql):
     sql("UPDATE entries SET embedder = 'other' WHERE text = 'Ann lives in Linz'")
 
 
-@damage("unfit_vectors")
+@damage("without_vector")
 def a_vector_of_another_length(home, sql):
     sql(
         "UPDATE entries SET vector = :short WHERE text = 'Ann lives in Linz'",
@@ -198,7 +198,7 @@ def a_wipe_cut_short(home, sql):
     )
 
 
-@damage("ledger_indexes")
+@damage("ledger_drift")
 def an_index_of_the_ledger_out_of_step(home, sql):
     sql(
         "PRAGMA writable_schema = ON",
@@ -246,7 +246,9 @@ def test_every_finding_has_a_test():
 def test_a_whole_home_is_found_whole(cli, home):
     report = cli.json("doctor")
     assert report["found"] == report["mended"] == report["left"] == []
-    assert report["items"] == {"stored": 2, "expired": 0, "vectors": {"wordllama-l2-supercat-256": 2}}
+    assert report["items"] == {
+        "stored": 2, "expired": 0, "vectors": {"wordllama-l2-supercat-256": 2},
+    }  # fmt: skip
 
 
 def test_a_damaged_ledger_is_told_with_how_to_restore_it(cli, home):

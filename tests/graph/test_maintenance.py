@@ -94,15 +94,15 @@ def test_names_of_a_question(question, known, names):
 
 def test_a_united_fact_leaves_its_turns_up(told, cycle):
     less, more = put(told, LONG, "Ds1:1"), put(told, DETAIL, "Ds1:3")
-    told.unite(ANA, [(more, less)], actor="maintenance", why="")
+    assert [one.drop.id for one in told.maintain(ANA).united] == [less]
     assert outdated(cycle) == []
     told.edit(ANA, more, "Ana brought nothing")
     assert outdated(cycle) == [1, 3]
 
 
 def test_a_withdrawn_repair_leaves_its_turn_up(told, cycle):
-    entry = put(told, LONG, "Ds1:1", actor="constructor")
-    told.retract(ANA, [(entry, "")], actor="constructor")
+    entry = put(told, LONG, "Ds1:1", actor="repairer")
+    told.settle_repairs(ANA, {}, [(entry, "")])
     assert outdated(cycle) == []
 
 

@@ -68,8 +68,8 @@ async def use_on_the_loop(_: str) -> Any:
     settings = import_module("memcycle.core.settings").Settings.from_env()
     bank_of = import_module("memcycle.stores.bank").Bank
     with Watch() as watch, bank_of.open(settings) as bank:
-        bank.views.vectors.of(["Where is the key?"])
-        out = bank.views.mirror.index().ids() == set()
+        bank.indexes.vectors.of(["Where is the key?"])
+        out = bank.indexes.mirror.index().ids() == set()
     return out, watch
 
 

@@ -226,7 +226,7 @@ def test_an_agent_that_keeps_no_thread_hands_its_history_over_anew(tmp_path):
 def test_one_home_is_redacted_one_way(tmp_path):
     with Memory.open(settings=Settings(home=tmp_path / "h", redact=True), embeddings=FakeEmbeddings()) as one:
         with pytest.raises(StoreError, match="another redact"):
-            Memory.open(settings=Settings(home=tmp_path / "h"), embeddings=one.bank.views.vectors)
+            Memory.open(settings=Settings(home=tmp_path / "h"), embeddings=one.bank.indexes.vectors)
         for build in (build_remember, build_recall, build_memory):
             with pytest.raises(BadInput, match=r"settings.redact"):
                 build(bank=one.bank, settings=Settings(home=tmp_path / "h"))

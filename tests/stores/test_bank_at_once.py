@@ -59,7 +59,7 @@ def test_eight_sessions_of_users_at_once_lose_no_write(bank, list_index):
     assert {entry.status for entry in listed} == {"active"}
     assert list_index[bank.settings.home].ids() == {entry.id for entry in listed}
     report = bank.check()
-    assert (report["outbox"], report["lexical_drift"], report["without_vector"]) == (0, 0, 0)
+    assert (report["outbox"], report["ledger_drift"], report["without_vector"]) == (0, 0, 0)
 
 
 def test_of_two_updates_of_one_entry_one_wins(bank):

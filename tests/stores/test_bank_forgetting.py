@@ -70,7 +70,7 @@ def test_forgetting_leaves_no_byte_of_it(chroma_bank):
     assert [one.quote for one in bank.entries(ANN, granularity="fact")] == [None, None]
     report = bank.check()
     expected = {
-        "index": {"missing": 0, "stray": 0}, "lexical_drift": 0, "outbox": 0, "wipes_owed": 0,
+        "index": {"missing": 0, "stray": 0}, "ledger_drift": 0, "outbox": 0, "wipes_owed": 0,
         "integrity": "ok",
     }  # fmt: skip
     assert {name: report[name] for name in expected} == expected
@@ -265,7 +265,7 @@ def test_a_new_process_finishes_a_wipe(tmp_path, list_index, monkeypatch):
         bank.forget(ANN, code)
     with open_bank(tmp_path / "h") as bank:
         assert bank.check()["wipes_owed"] == 2
-        bank.mark_turns(ANN, [], "processed")
+        bank.apply(ANN, [])
         assert bank.check()["wipes_owed"] == 0
     assert files_with(tmp_path / "h") == []
 

@@ -34,7 +34,7 @@ class MemoryMachine(RuleBasedStateMachine):
         chosen = Settings(home=home, shards=1)
         self.bank = Bank.open(chosen, embeddings=FakeEmbeddings(), world=clock())
         self.index = ListIndex(chosen)
-        mirror = self.bank._views.mirror
+        mirror = self.bank._indexes.mirror
         mirror._client = mirror._index = self.index
 
     def teardown(self):
@@ -189,7 +189,7 @@ class MemoryMachine(RuleBasedStateMachine):
         assert set(self.index.held) == set(active)
         assert all(self.index.held[key][0] == active[key] for key in active)
         report = self.bank.check()
-        assert (report["lexical_drift"], report["integrity"], report["wipes_owed"]) == (0, "ok", 0)
+        assert (report["ledger_drift"], report["integrity"], report["wipes_owed"]) == (0, "ok", 0)
 
 
 MemoryMachine.TestCase.settings = settings(

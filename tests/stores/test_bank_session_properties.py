@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from memcycle.core.probe import SessionReport
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import Bank
-from memcycle.stores.indexes import Views
+from memcycle.stores.indexes import Indexes
 from memcycle.stores.ledger import sessions
 from tests.banks import ANN, ListIndex, add, clock, said
 from tests.fakes import FakeEmbeddings
@@ -39,7 +39,7 @@ class SessionMachine(RuleBasedStateMachine):
         chosen = Settings(home=Path(self.folder.name) / "h", shards=1)
         self.bank = Bank.open(chosen, embeddings=FakeEmbeddings(), world=clock())
         self.index = ListIndex(chosen)
-        mirror = self.bank._views.mirror
+        mirror = self.bank._indexes.mirror
         mirror._client = mirror._index = self.index
         self.said = {scope: {} for scope in SCOPES}
         self.begun = dict.fromkeys(SCOPES)
@@ -98,7 +98,7 @@ class SessionMachine(RuleBasedStateMachine):
         given = {"until": part.until, "unverified": reason, "report": SessionReport(probes=1)}
         if death is not None:
             with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
-                patch.setattr(*((sessions, "commit") if death == "ledger" else (Views, "catch_up")), _die)
+                patch.setattr(*((sessions, "commit") if death == "ledger" else (Indexes, "catch_up")), _die)
                 self.bank.commit_session(scope, **given)
         number = self.bank.commit_session(scope, **given)
         info = self.info(scope)
@@ -163,7 +163,7 @@ class SessionMachine(RuleBasedStateMachine):
     def the_index_holds_what_is_active(self):
         self.bank.drain()
         assert self.index.ids() == {one.id for one in self.bank.entries(ANN.base, statuses=["active"])}
-        assert self.bank.check()["lexical_drift"] == 0
+        assert self.bank.check()["ledger_drift"] == 0
 
     def everything_ends_active(self):
         for scope in SCOPES:

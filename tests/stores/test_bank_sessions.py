@@ -341,7 +341,7 @@ def test_a_death_between_ledger_and_index_is_healed(tmp_path, list_index, monkey
         assert bank.check()["index"] == {"missing": 4, "stray": 0}
         assert bank.commit_session(ANN, until=part.until) == 4
         assert bank.check()["index"] == {"missing": 0, "stray": 0}
-        assert bank.check()["lexical_drift"] == 0
+        assert bank.check()["ledger_drift"] == 0
         assert (info(bank).status, info(bank).part, info(bank).staged) == ("open", 2, 2)
 
 
@@ -359,7 +359,7 @@ def test_a_death_before_the_ledger_changes_nothing(tmp_path, list_index, monkeyp
             with pytest.raises(Killed):
                 bank.commit_session(ANN, until=part.until)
         assert (info(bank), statuses(bank)) == before
-        assert bank.check()["outbox"] == bank.check()["lexical_drift"] == 0
+        assert bank.check()["outbox"] == bank.check()["ledger_drift"] == 0
         assert bank.commit_session(ANN, until=part.until) == 2
 
 

@@ -89,7 +89,7 @@ def test_turns_of_other_users_are_unknown(bank):
     assert bank.turns(BOB, ["D1:1"]) == []
     assert bank.session_turns(BOB) == []
     assert bank.turn_states(BOB, ["D1:1"]) == {}
-    bank.mark_turns(BOB, ["D1:1"], "processed")
+    bank.apply(BOB, [], turns=["D1:1"], state="processed")
     assert bank.turn_states(ANN, ["D1:1"]) == {"D1:1": "staged"}
 
 
@@ -105,11 +105,11 @@ def test_reading_is_followed_turn_by_turn(bank):
     bank.stage_turns(ANN, [said(n, str(n)) for n in range(1, 4)])
     bank.stage_turns(ANN.within("2"), [said(1, "x", session="2")])
     bank.apply(ANN, [add("one", "D1:1")], turns=["D1:1"], state="processed")
-    bank.mark_turns(ANN, ["D1:2"], "unextracted")
+    bank.apply(ANN, [], turns=["D1:2"], state="unextracted")
     assert ids(bank.unprocessed(ANN)) == ["D1:2", "D1:3"]
     assert ids(bank.unprocessed(ANN.base)) == ["D1:2", "D1:3", "D2:1"]
     with pytest.raises(BadInput, match="turn state 'done'"):
-        bank.mark_turns(ANN, ["D1:2"], "done")
+        bank.apply(ANN, [], turns=["D1:2"], state="done")
 
 
 def test_a_bad_state_undoes_the_edits_too(bank):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcycle.stores.maintenance import alike, relation, union, unions
+from memcycle.stores.duplicates import alike, relation, union, unions
 from tests.banks import SAID, fact
 
 LONG = "Nora brought a tin of roasted walnuts to the choir rehearsal in the old church"

@@ -13,8 +13,7 @@ from memcycle.core.errors import BadInput, EmbedderMismatch, EmbeddingFailed, St
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import LEDGER_FILE, Bank
 from memcycle.stores.langgraph_store import MemcycleStore, served_store
-from memcycle.stores.ledger import entries as entry_writes
-from memcycle.stores.ledger import items, schema
+from memcycle.stores.ledger import entries, items, schema
 from memcycle.stores.registry import shared_bank
 from tests.banks import ANN, clock, fact, open_bank, texts
 from tests.fakes import FakeEmbeddings, bag_of_words
@@ -331,12 +330,12 @@ async def test_the_served_store_is_closed_with_the_server(tmp_path, monkeypatch)
 
 
 def test_a_home_of_the_version_before_gets_the_tables(tmp_path, monkeypatch):
-    before = schema.MIGRATIONS.index(items.SCHEMA)
+    before = 3
     with monkeypatch.context() as older:
         older.setattr(schema, "VERSION", before)
         with closing(sqlite3.connect(tmp_path / LEDGER_FILE, isolation_level=None)) as conn:
             schema.migrate(conn)
-            entry_writes.insert(conn, [(fact("Ann says hello", status="active"), None)])
+            entries.insert(conn, [(fact("Ann says hello", status="active"), None)])
             with pytest.raises(sqlite3.OperationalError, match="no such table"):
                 conn.execute("SELECT * FROM items")
     with open_bank(tmp_path) as bank:

@@ -9,7 +9,6 @@ from memcycle.core.entry import new_entry
 from memcycle.core.scope import Scope
 from memcycle.core.world import World
 from memcycle.stores.ledger import entries
-from memcycle.stores.ledger import entries as entry_writes
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.ledger.entries import Listing
 from tests.banks import ANN, BOB, fact
@@ -60,7 +59,7 @@ def ledger(tmp_path):
 
 def put(ledger, *made, vector=None):
     with ledger.write() as conn:
-        return entry_writes.insert(conn, [(entry, vector) for entry in made])
+        return entries.insert(conn, [(entry, vector) for entry in made])
 
 
 def test_every_field_comes_back(ledger):
@@ -103,10 +102,10 @@ def test_any_text_is_only_text(ledger, text, metadata):
     turn = text.replace("\0", "")
     entry = fact(text, turn, metadata=metadata, speaker=text, quote=text)
     with ledger.write() as conn:
-        [stored] = entry_writes.insert(conn, [(entry, None)])
+        [stored] = entries.insert(conn, [(entry, None)])
         assert entries.one(conn, ANN, entry.id).entry == entry
         assert [one.entry.id for one in entries.by_turns(conn, ANN, [turn])] == [entry.id]
-        entry_writes.delete(conn, [stored.row])
+        entries.delete(conn, [stored.row])
 
 
 def test_a_zero_vector_is_none(ledger):
@@ -167,10 +166,10 @@ def test_a_listing_is_narrowed_by_session_granularity_kind_and_status(ledger):
 def test_changed_turns_are_found_by_turn(ledger):
     (stored,) = put(ledger, fact("a", "D1:1"))
     with ledger.write() as conn:
-        entry_writes.change(conn, stored, turns=("D1:2",))
+        entries.change(conn, stored, turns=("D1:2",))
         assert entries.by_turns(conn, ANN, ["D1:1"]) == []
         assert [one.entry.turns for one in entries.by_turns(conn, ANN, ["D1:2"])] == [("D1:2",)]
-        entry_writes.delete(conn, [stored.row])
+        entries.delete(conn, [stored.row])
         assert conn.execute("SELECT count(*) FROM sources").fetchone()[0] == 0
 
 

@@ -89,7 +89,7 @@ def test_all_else_stays_as_it_was(home):
     before["lexical_words"] = [(*row, None) for row in before["lexical_words"]]  # traits, not known yet
     with open_bank(home) as bank:
         report = bank.check()
-    assert (report["integrity"], report["lexical_drift"], report["outbox"]) == ("ok", 0, 0)
+    assert (report["integrity"], report["ledger_drift"], report["outbox"]) == ("ok", 0, 0)
     assert report["index"] == {"missing": 0, "stray": 0}
     assert {table: query(home, f"SELECT * FROM {table}") for table in kept} == before
     assert query(home, "PRAGMA foreign_key_check") == []

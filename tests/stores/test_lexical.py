@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memcycle.core.language.tokens import stems, tokenize
 from memcycle.stores.chroma import files
+from memcycle.stores.ledger import schema
 from memcycle.stores.search import lexical
 from memcycle.stores.search.lexical import LexicalRow
 
@@ -26,7 +27,7 @@ def conn():
 
 def connect() -> sqlite3.Connection:
     conn = sqlite3.connect(":memory:")
-    conn.executescript(lexical.SCHEMA + lexical.TRAITS)
+    conn.executescript(schema.LEXICAL_INDEX + schema.LEXICAL_WORDS + schema.LEXICAL_TRAITS)
     return conn
 
 
@@ -134,7 +135,7 @@ def test_a_broken_index_is_told_and_made_anew(tmp_path, statement):
         return sqlite3.connect(tmp_path / "x", isolation_level=None)
 
     with closing(opened()) as conn:
-        conn.executescript(lexical.SCHEMA + lexical.TRAITS)
+        conn.executescript(schema.LEXICAL_INDEX + schema.LEXICAL_WORDS + schema.LEXICAL_TRAITS)
         lexical.put(conn, [row(1, "hello there")])
         assert not lexical.broken(conn)
         conn.execute(statement)
@@ -152,7 +153,7 @@ def test_a_broken_index_is_told_and_made_anew(tmp_path, statement):
 
 def test_a_locked_index_is_not_taken_for_a_broken_one(tmp_path):
     with closing(sqlite3.connect(tmp_path / "x", isolation_level=None)) as conn:
-        conn.executescript(lexical.SCHEMA)
+        conn.executescript(schema.LEXICAL_INDEX + schema.LEXICAL_WORDS)
         conn.execute("BEGIN EXCLUSIVE")
         with (
             closing(sqlite3.connect(tmp_path / "x", timeout=0)) as other,
@@ -280,7 +281,7 @@ def test_scrub_and_vacuum_leave_no_removed_word_in_the_file(tmp_path):
     path = tmp_path / "lexical.sqlite3"
     conn = sqlite3.connect(path)
     conn.execute("PRAGMA secure_delete = ON")
-    conn.executescript(lexical.SCHEMA + lexical.TRAITS)
+    conn.executescript(schema.LEXICAL_INDEX + schema.LEXICAL_WORDS + schema.LEXICAL_TRAITS)
     lexical.put(conn, [row(1, "zyxsecret words"), row(2, "plain words")])
     conn.commit()
     assert b"zyxsecret" in path.read_bytes()

@@ -132,9 +132,9 @@ def test_vectors_of_items_that_chroma_held_once_are_dropped_by_the_first_write(t
         conn.execute("INSERT INTO item_index VALUES ('langchain:fake-bag', 'some', 2)")
         conn.commit()
     with opened(home) as bank:
-        with bank.views.mirror.index().client() as (client, names):
+        with bank.indexes.mirror.index().client() as (client, names):
             client.create_collection(f"{names}items-00ff", embedding_function=None)
-        assert bank.views.mirror.index().leftover() == 1
-        bank.mark_turns(ANN, [], "processed")
-        assert bank.views.mirror.index().leftover() == 0
+        assert bank.indexes.mirror.index().leftover() == 1
+        bank.apply(ANN, [])
+        assert bank.indexes.mirror.index().leftover() == 0
     assert query(home, "SELECT * FROM meta WHERE key = 'item_collections'") == []

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Retention
-from memcycle.stores.ledger.entries import Weighed
+from memcycle.stores.ledger.weights import Weighed
 from memcycle.stores.maintenance import due
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)

@@ -49,7 +49,7 @@ class Talk:
         request = SearchRequest(
             scope=SCOPE, queries=(Query(text=question),), granularities=("raw",), **fields
         )
-        [looked] = self.bank.views.search.candidates(request)
+        [looked] = self.bank.indexes.search.candidates(request)
         entries = self.bank.get(SCOPE, [looked.snapshot.ids[at] for at in looked.places])
         values = looked.measured.values[NAMES.index(name)]
         return {entry.turns[0]: float(value) for entry, value in zip(entries, values, strict=True)}

@@ -19,7 +19,7 @@ from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
 from memcycle.core.world import World
 from memcycle.stores.bank import Bank
-from memcycle.stores.ledger import changes
+from memcycle.stores.ledger import events, schema
 from memcycle.stores.search import snapshot
 from memcycle.stores.search.request import Query, SearchRequest
 from memcycle.stores.search.snapshot import Snapshots
@@ -94,7 +94,7 @@ def test_a_wiped_and_refilled_scope_is_another_one(bank):
     assert found(bank, "ana", "heron") == ["the heron"]
     bank.forget_user("ana")
     with bank.ledger.read() as conn:
-        assert changes.number(conn, Scope(user="ana")) is None
+        assert events.last_change(conn, Scope(user="ana")) is None
     assert found(bank, "ana", "heron") == []
     say(bank, "ana", "the kite", session="2")
     assert found(bank, "ana", "heron") == []
@@ -104,11 +104,11 @@ def test_a_wiped_and_refilled_scope_is_another_one(bank):
 def test_access_counts_are_no_change(bank):
     say(bank, "ana", "the heron")
     with bank.ledger.read() as conn:
-        before = changes.number(conn, Scope(user="ana"))
+        before = events.last_change(conn, Scope(user="ana"))
     with bank.ledger.write() as conn:
         conn.execute("UPDATE entries SET access_count = access_count + 1")
     with bank.ledger.read() as conn:
-        assert changes.number(conn, Scope(user="ana")) == before
+        assert events.last_change(conn, Scope(user="ana")) == before
 
 
 def test_snapshots_keep_to_their_bound_and_drop_the_longest_unused(bank):
@@ -188,7 +188,7 @@ STEPS = st.tuples(
 def opened(home) -> Bank:
     chosen = Settings(home=Path(home), shards=1)
     bank = Bank.open(chosen, embeddings=FakeEmbeddings(), world=clock())
-    bank._views.mirror._client = bank._views.mirror._index = ListIndex(chosen)
+    bank._indexes.mirror._client = bank._indexes.mirror._index = ListIndex(chosen)
     return bank
 
 
@@ -227,14 +227,14 @@ def do(bank, step):
 
 def whole(bank, scope=HER):
     with bank.ledger.read() as conn:
-        return changes.number(conn, scope) or 0, snapshot.read_whole(conn, scope, bank.embedder_id, DIM)
+        return events.last_change(conn, scope) or 0, snapshot.read_whole(conn, scope, bank.embedder_id, DIM)
 
 
 def renewed(bank, kept):
     """The snapshot brought up to date, None where it could be without reading all of it."""
     change, copy = kept
     with bank.ledger.read() as conn:
-        rows = changes.after(conn, HER, change)
+        rows = events.changed_since(conn, HER, change)
         if rows is None:
             return None
         return snapshot.renew(conn, HER, bank.embedder_id, DIM, old=copy, rows=rows)
@@ -290,10 +290,10 @@ def test_what_changed_is_told_by_entry(listed, kept):
     listed.stage_turns(ANN, [said(4, "turn 4")])
     [fourth] = [one for one in listed.entries(HER) if one.text == "turn 4"]
     with listed.ledger.read() as conn:
-        [row] = changes.after(conn, HER, kept[0])
+        [row] = events.changed_since(conn, HER, kept[0])
         assert conn.execute("SELECT id FROM entries WHERE row = ?", (row,)).fetchone()[0] == fourth.id
-        assert changes.after(conn, HER, row) is not None
-        assert changes.after(conn, Scope(user="bob"), 0) is None
+        assert events.changed_since(conn, HER, row) is not None
+        assert events.changed_since(conn, Scope(user="bob"), 0) is None
 
 
 def test_after_a_deletion_nothing_is_brought_up_to_date(listed, kept):
@@ -315,9 +315,9 @@ def test_after_wiping_a_user_nothing_tells_of_them(listed, kept):
 
 def test_only_the_last_changes_are_kept(listed, kept):
     with listed.ledger.write(ANN) as conn:
-        for _ in range(changes.KEPT // 3 + 1):
+        for _ in range(schema.CHANGES_KEPT // 3 + 1):
             conn.execute("UPDATE entries SET importance = 0.4")
     with listed.ledger.read() as conn:
-        assert conn.execute("SELECT count(*) FROM changed").fetchone()[0] == changes.KEPT
+        assert conn.execute("SELECT count(*) FROM changed").fetchone()[0] == schema.CHANGES_KEPT
     assert renewed(listed, kept) is None
     assert renewed(listed, whole(listed)) is not None

@@ -42,6 +42,14 @@ def told(done):
     return (*pairs, [(gone.entry.id, gone.why) for gone in done.expired], done.reinforced)
 
 
+def reinforced(bank):
+    return bank.maintain(ANN, []).reinforced
+
+
+def expired(bank, **options):
+    return [one.entry for one in bank.maintain(ANN, [], **options).expired]
+
+
 def limited(bank, *rules):
     """The same home, opened with limits."""
     bank.close()
@@ -129,18 +137,6 @@ def test_nobody_meets_another_users_facts(bank):
     put(bank, (LONG, "D1:1", {}))
     put(bank, (DETAIL, "D1:1", {}), scope=BOB)
     assert told(bank.maintain(ANN.base)) == told(bank.maintain(BOB, ["D1:1"])) == ([], [], [], 0)
-    (mine,), (theirs,) = bank.entries(ANN.base), bank.entries(BOB.base)
-    assert bank.unite(ANN, [(mine.id, theirs.id), (theirs.id, mine.id)], actor="x", why="") == []
-
-
-def test_unite_passes_over_what_cannot_be(bank):
-    first, second = put(bank, (LONG, "D1:1", {}), (DETAIL, "D1:2", {}))
-    (episode,) = put(bank, ("An episode", "D1:1", {"granularity": "episode"}))
-    pairs = [(first, first), (first, "nonsense"), (first, episode)]
-    assert bank.unite(ANN, pairs, actor="consolidator", why="") == []
-    assert bank.unite(ANN, [(second, first), (first, second)], actor="consolidator", why="says it") == [first]
-    assert bank.unite(ANN, [(second, first)], actor="consolidator", why="") == []
-    assert bank.history(ANN, first)[-1].why == "says it"
 
 
 def summary(text, turn, topic, at=SAID, **fields):
@@ -185,21 +181,21 @@ def test_mentions_reinforce_whom_and_what_they_name_once(bank):
     bank.mention(ANN.base, ["Graz"])
     bank.mention(BOB, ["Ben"])
     assert told(bank.maintain(ANN, [], dry_run=True)) == ([], [], [], 2)
-    assert bank.reinforce(ANN) == 2
+    assert reinforced(bank) == 2
     assert [one(bank, entry).reinforcement for entry in (ann, graz, ben)] == [0.05, 0.1, 0.0]
-    assert bank.reinforce(ANN) == 0
+    assert reinforced(bank) == 0
     for _ in range(9):
         bank.mention(ANN, ["Graz"])
-    assert [bank.reinforce(ANN), one(bank, graz).reinforcement] == [1, 0.3]
+    assert [reinforced(bank), one(bank, graz).reinforcement] == [1, 0.3]
     bank.mention(ANN, ["Graz"])
-    assert bank.reinforce(ANN) == 0
+    assert reinforced(bank) == 0
 
 
 def test_staged_entries_are_reinforced_when_they_are_committed(bank):
     bank.stage_turns(ANN, [said(1)])
     put(bank, ("Ann has bees", "D1:1", {"persons": ["Ann"]}))
     bank.mention(ANN, ["Ann"])
-    assert bank.reinforce(ANN) == 0
+    assert reinforced(bank) == 0
 
 
 @pytest.mark.parametrize("erase", ["entry", "user"])
@@ -232,19 +228,19 @@ def test_what_expires_is_said_undone_and_then_left(bank):
         ("c", "D1:3", {"importance": 0.9}),
     )
     with limited(bank, Retention(granularity="fact", max_entries=1)) as again:
-        planned = again.expire(ANN, dry_run=True)
+        planned = expired(again, dry_run=True)
         assert sorted(facts(again)) == ["a", "b", "c"]
         assert [entry.id for entry in planned] == ids[:2]
-        assert again.expire(ANN) == planned
+        assert expired(again) == planned
         assert facts(again) == ["c"]
         gone = one(again, ids[0])
         assert (gone.status, departure(gone)) == ("forgotten", "expired")
         last = again.history(ANN, ids[0])[-1]
         assert (last.action, last.actor, last.why[:9]) == ("expire", "maintenance", "at most 1")
-        assert again.expire(ANN) == []
+        assert expired(again) == []
         restored = again.undo(ANN, ids[0])
         assert (restored.id, restored.status, restored.metadata) == (ids[0], "active", {})
-        assert again.expire(ANN) == []
+        assert expired(again) == []
         assert sorted(facts(again)) == ["a", "c"]
 
 
@@ -254,14 +250,14 @@ def test_age_counts_from_the_last_time_it_was_said(bank):
     apply(bank, ANN, [add("b", "D1:2")])
     bank.commit_session(ANN)
     with limited(bank, Retention(granularity="fact", max_age_days=100)) as again:
-        assert texts(again.expire(ANN)) == ["a"]
+        assert texts(expired(again)) == ["a"]
 
 
 def test_raw_turns_expire_and_come_back(bank):
     bank.stage_turns(ANN, [said(1, "hello"), said(2, "bye")])
     bank.commit_session(ANN)
     with limited(bank, Retention(granularity="raw", max_entries=1)) as again:
-        (gone,) = again.expire(ANN)
+        (gone,) = expired(again)
         assert len(again.raw_entries(ANN, ["D1:1", "D1:2"])) == 1
         assert len(again.session_turns(ANN)) == 2
         assert again.undo(ANN, gone.id).status == "active"

@@ -10,7 +10,6 @@ from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn, turn_id
 from memcycle.stores.ledger import entries, events, sessions, tombstones, turns
 from memcycle.stores.ledger.columns import Vector
-from memcycle.stores.ledger.events import Change
 from memcycle.stores.writer import Writer
 
 ACTOR = "ingest"
@@ -27,26 +26,15 @@ def session_of(scope: Scope) -> str:
     return scope.session
 
 
-def fresh_turns(conn: sqlite3.Connection, scope: Scope, given: Sequence[Turn]) -> list[Turn]:
-    """Those of the given turns that are neither stored nor forgotten."""
-    return [
-        turn
-        for turn in given
-        if turns.known(conn, scope, turn) is None and not _is_forgotten(conn, scope, turn)
-    ]
-
-
-def redacted(conn: sqlite3.Connection, scope: Scope, given: Sequence[Turn], redactor: Redactor) -> list[Turn]:
-    """The turns as they may be stored.
+def prepare(
+    conn: sqlite3.Connection, scope: Scope, given: Sequence[Turn], redactor: Redactor
+) -> tuple[list[Turn], list[Turn]]:
+    """The turns as they may be stored, and those of them that are neither stored nor forgotten.
 
     One that was stored or forgotten before redaction was switched on is left as it is, so that it is known.
     """
-    return [
-        turn
-        if turns.known(conn, scope, turn) is not None or _is_forgotten(conn, scope, turn)
-        else redactor.turn(turn)
-        for turn in given
-    ]
+    clean = [redactor.turn(turn) if _is_new(conn, scope, turn) else turn for turn in given]
+    return clean, [turn for turn in clean if _is_new(conn, scope, turn)]
 
 
 def stage(
@@ -94,6 +82,10 @@ def raw_entry(scope: Scope, turn: Turn) -> Entry:
     )
 
 
+def _is_new(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
+    return turns.known(conn, scope, turn) is None and not _is_forgotten(conn, scope, turn)
+
+
 def _is_forgotten(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
     return tombstones.has_turn(conn, scope, turns.identity_of(turn))
 
@@ -111,7 +103,7 @@ def _store(
     entry = raw_entry(scope, placed).model_copy(update={"embedder": None if vector is None else embedder})
     if entries.one(conn, scope, entry.id) is None:
         stored = writer.insert(entry, vector)
-        writer.record([Change(stored.entry, "stage", None, events.state_of(stored.entry))], actor=ACTOR)
+        writer.record([events.line("stage", None, stored.entry)], actor=ACTOR)
     return placed
 
 

@@ -1,0 +1,110 @@
+"""What weighs entries: their reinforcement, the names that questions named (table `mentions`), when each was
+last heard of."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from memcycle.core.entry import Granularity, Kind
+from memcycle.core.scope import Scope
+
+
+class Weighed(NamedTuple):
+    """A recallable entry as retention sees it.
+
+    Attributes:
+        heard: When it was last said: the time of its latest source turn, else when it was observed, else when
+            it was recorded.
+        turn: The time of its latest source turn; None where none is stored, as after some imports.
+    """
+
+    id: str
+    granularity: Granularity
+    kind: Kind
+    importance: float
+    reinforcement: float
+    heard: datetime | None
+    turn: datetime | None = None
+
+
+class Named(NamedTuple):
+    """An active entry that may be reinforced, with the names it holds, casefolded."""
+
+    row: int
+    id: str
+    reinforcement: float
+    names: frozenset[str]
+
+
+def mention(conn: sqlite3.Connection, scope: Scope, names: Iterable[str]) -> None:
+    """Counts names, casefolded; each once a call."""
+    folded = sorted({name.strip().casefold() for name in names} - {""})
+    conn.executemany(
+        "INSERT INTO mentions (scope_key, name, times) VALUES (?, ?, 1)"
+        " ON CONFLICT (scope_key, name) DO UPDATE SET times = times + 1",
+        [(scope.key, name) for name in folded],
+    )
+
+
+def mentioned(conn: sqlite3.Connection, scope: Scope) -> dict[str, int]:
+    """How often each name was named since the last `clear_mentions`, by casefolded name."""
+    found = conn.execute("SELECT name, times FROM mentions WHERE scope_key = ?", (scope.key,))
+    return {row["name"]: row["times"] for row in found}
+
+
+def clear_mentions(conn: sqlite3.Connection, scope: Scope) -> None:
+    """Removes the names of a base scope."""
+    conn.execute("DELETE FROM mentions WHERE scope_key = ?", (scope.key,))
+
+
+def weighed(conn: sqlite3.Connection, scope: Scope) -> list[Weighed]:
+    """The active entries of the base scope, and the staged ones of the scope's session."""
+    found = conn.execute(
+        "SELECT id, granularity, kind, importance, reinforcement, coalesce(observed_at, recorded_at) AS kept,"
+        "  (SELECT max(t.time) FROM sources s JOIN turns t ON t.scope_key = s.scope_key AND t.id = s.turn"
+        "   WHERE s.row = e.row) AS turn"
+        " FROM entries e WHERE scope_key = ?"
+        " AND (status = 'active' OR (status = 'staged' AND session = ?)) ORDER BY row",
+        (scope.key, scope.session),
+    )
+    return [
+        Weighed(
+            row["id"], row["granularity"], row["kind"], row["importance"], row["reinforcement"],
+            _time(row["turn"] or row["kept"]), _time(row["turn"]),
+        )
+        for row in found
+    ]  # fmt: skip
+
+
+def named(conn: sqlite3.Connection, scope: Scope, *, below: float) -> list[Named]:
+    """Active entries of the base scope that name somebody or something, reinforced less than `below`."""
+    found = conn.execute(
+        "SELECT row, id, reinforcement, persons, entities FROM entries WHERE scope_key = ?"
+        " AND status = 'active' AND reinforcement < ? AND (persons <> '[]' OR entities <> '[]') ORDER BY row",
+        (scope.key, below),
+    )
+    return [
+        Named(row["row"], row["id"], row["reinforcement"], _names(row["persons"], row["entities"]))
+        for row in found
+    ]
+
+
+def reinforce(conn: sqlite3.Connection, values: Mapping[int, float]) -> None:
+    """Sets the reinforcement of entries by integer key.
+
+    Neither the lexical view nor the vector index knows it, so neither has to follow.
+    """
+    conn.executemany(
+        "UPDATE entries SET reinforcement = ? WHERE row = ?", [(value, row) for row, value in values.items()]
+    )
+
+
+def _time(stored: str | None) -> datetime | None:
+    return datetime.fromisoformat(stored) if stored else None
+
+
+def _names(*lists: str) -> frozenset[str]:
+    read: Iterable[list[str]] = map(json.loads, lists)
+    return frozenset(name.casefold() for names in read for name in names)
