@@ -6,7 +6,7 @@ import pytest
 
 from tests.dev_server import served
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.slow]
 
 CAREFUL = """
 from langgraph.graph import START, MessagesState, StateGraph

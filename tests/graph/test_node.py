@@ -1,16 +1,18 @@
-"""The node driver: one body, sync and async, calls counted by role."""
+"""The node driver: one body, sync and async, calls counted by role; routes stay on the event loop."""
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 
 from memcycle.core.errors import RoleFailed
-from memcycle.graph.node import Call, nested, node
+from memcycle.graph.context import Context, run_context
+from memcycle.graph.node import Call, inline, nested, node
 from memcycle.graph.states import EvidenceState
 
 
@@ -128,3 +130,32 @@ def test_a_nested_graph_maps_keys_in_and_out(mode):
     inner = RunnableLambda(lambda state: {"y": state["x"] + 1, "secret": 1})
     wrapped = nested(lambda state: {"x": state["a"]}, inner, lambda out: {"b": out["y"]})
     assert run(wrapped, {"a": 1}, mode) == {"b": 2}
+
+
+def test_it_is_named_after_its_function():
+    def after(state, *, most):
+        return state < most
+
+    assert inline(after).name == "after"
+    assert inline(partial(after, most=3)).name == "after"
+    assert inline(partial(after, most=3)).invoke(2) is True
+
+
+@pytest.mark.parametrize("run", ["invoke", "ainvoke"])
+async def test_a_route_stays_on_its_thread_and_knows_its_run(run):
+    seen = []
+
+    def after(state):
+        seen.append((threading.get_ident(), run_context().user))
+        return "done" if state["n"] else "again"
+
+    builder = StateGraph(dict, context_schema=Context)
+    builder.add_node("count", node("count", lambda state: {"n": state.get("n") is not None}))
+    builder.add_edge(START, "count")
+    builder.add_conditional_edges("count", inline(after), {"done": END, "again": "count"})
+    graph = builder.compile()
+    if run == "invoke":
+        graph.invoke({"n": 1}, context=Context(user="ann"))
+    else:
+        await graph.ainvoke({"n": 1}, context=Context(user="ann"))
+    assert seen == [(threading.get_ident(), "ann")]
