@@ -86,8 +86,12 @@ def test_every_role_is_tried():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("forget", [forget_turn, forget_user])
-@pytest.mark.parametrize("name", [*REMEMBERING, "episode_writer"])
+def cases(roles, writer):
+    """Each role with a turn forgotten meanwhile, one with the user: who comes back is tried below with each."""
+    return [*((name, forget_turn) for name in roles), (writer, forget_user)]
+
+
+@pytest.mark.parametrize(("name", "forget"), cases([*REMEMBERING, "episode_writer"], "constructor"))
 def test_what_is_forgotten_while_it_is_remembered_is_not_stored(cycle, name, forget):
     cycle.remember(
         "I live in Vienna.", f"Our {MARKER} is called Bruno.", "Thanks, bye. Let us change the subject."
@@ -101,8 +105,7 @@ def test_what_is_forgotten_while_it_is_remembered_is_not_stored(cycle, name, for
     assert MARKER not in held(cycle.bank)
 
 
-@pytest.mark.parametrize("forget", [forget_turn, forget_user])
-@pytest.mark.parametrize("name", ENDING)
+@pytest.mark.parametrize(("name", "forget"), cases(ENDING, "repairer"))
 def test_what_is_forgotten_while_a_session_ends_is_not_committed(cycle, name, forget):
     cycle.remember(*SAID)
     for entry in cycle.bank.entries(ANA, granularity="fact")[::2]:
