@@ -87,7 +87,7 @@ def test_every_role_is_tried():
 
 
 def cases(roles, writer):
-    """Each role with a turn forgotten meanwhile, one with the user: who comes back is tried below with each."""
+    """Each role with a turn forgotten meanwhile, one with the user, who comes back below with each."""
     return [*((name, forget_turn) for name in roles), (writer, forget_user)]
 
 
