@@ -1,4 +1,4 @@
-"""The graph of recall: its nodes and edges."""
+"""recall: a question becomes evidence and an answer (AMA 3.2-3.3, MemMA retrieval). It never edits memory."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

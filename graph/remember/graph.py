@@ -1,4 +1,4 @@
-"""The graph of remember: its nodes and edges."""
+"""remember: a chunk of turns becomes raw entries, facts and episodes (AMA 3.1-3.4, MemMA construction)."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
