@@ -35,6 +35,7 @@ def test_what_workers_do_arrives_here(tmp_path):
     assert all(record.error is None for record in records)
 
 
+@pytest.mark.slow
 def test_an_error_of_a_worker_stops_the_run(tmp_path):
     bad = jobs(tmp_path, "one", "two", facts="openai:any", settings=plan(sample()).settings)
     with pytest.raises(ModelUnavailable, match="needs a key"):
