@@ -65,31 +65,15 @@ class RunFolder:
 
     Attributes:
         records: One line a question. stored: one line a conversation that is stored whole.
+        summary: The figures, as `--json` prints them. report, plot: what people read of them.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, plot: str = "recall_by_tokens.svg") -> None:
         self.path = path
         self.records = Lines(path / "records.jsonl", Record)
         self.stored = Lines(path / "stored.jsonl", StoredConversation)
-
-    @property
-    def report(self) -> Path:
-        """Where the report stands."""
-        return self.path / "report.md"
-
-    @property
-    def plot(self) -> Path:
-        """Where the plot stands."""
-        return self.path / "recall_by_tokens.svg"
-
-    @property
-    def summary(self) -> Path:
-        """Where the figures stand, as `--json` prints them."""
-        return self.path / "summary.json"
-
-    @property
-    def _config(self) -> Path:
-        return self.path / "config.json"
+        self.summary, self.report, self.plot = path / "summary.json", path / "report.md", path / plot
+        self._config = path / "config.json"
 
     def home(self, conversation: str) -> Path:
         """Where a conversation is stored. Its id is what the data say, so it never becomes a path."""

@@ -55,27 +55,14 @@ class EvolveFolder(RunFolder):
     Attributes:
         homes: One line a conversation that is stored whole. shelf: the folder of the homes, which may be
             shared by several evolutions.
+        checkpoints: Of the graph. best: the configuration that came of it.
     """
 
     def __init__(self, path: Path, shelf: Path | None = None) -> None:
-        super().__init__(path)
+        super().__init__(path, "trajectory.svg")
         self.shelf = shelf or path / "homes"
         self.homes = Lines(self.shelf / "stored.jsonl", StoredHome)
-
-    @property
-    def checkpoints(self) -> Path:
-        """Where the graph's checkpoints are kept."""
-        return self.path / "checkpoints.sqlite3"
-
-    @property
-    def best(self) -> Path:
-        """The configuration that came of it."""
-        return self.path / "best_theta.json"
-
-    @property
-    def plot(self) -> Path:
-        """The scores over the rounds."""
-        return self.path / "trajectory.svg"
+        self.checkpoints, self.best = path / "checkpoints.sqlite3", path / "best_theta.json"
 
     def home(self, conversation: str) -> Path:
         """A home by its key; see `Lab`."""

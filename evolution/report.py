@@ -8,7 +8,7 @@ from typing import Any
 from memcycle.core.theta import Theta
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.records import QuestionRecord
-from memcycle.evolution.task import fingerprint, score, value
+from memcycle.evolution.task import fingerprint
 
 _Z, _T = 1.96, {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 """Two-sided 95 % quantiles of the normal distribution, and of Student's t by the number of values."""
@@ -18,16 +18,15 @@ def held_out(lab: Lab, theta: Theta, memory: int = 0) -> dict[str, Any]:
     """A configuration on the held-out split: its score with a 95 % interval over the questions, by category,
     and the tokens of evidence it took. To be asked once of each configuration that is reported."""
     records = lab.evaluate(theta, "held_out", memory)
-    mix, own = lab.task.objective, [value(one, lab.task.objective) for one in records]
+    own = [lab.task.value(one) for one in records]
     known = [one for one in own if one is not None]
     categories = sorted({record.category for record in records if record.category is not None})
     return {
-        "held_out": score(records, mix, balanced=lab.task.balanced),
+        "held_out": lab.task.score(records),
         "interval": interval(known, _Z),
         "n": len(known),
         "by_category": {
-            name: score([one for one in records if one.category == name], mix, balanced=False)
-            for name in categories
+            name: lab.task.score([one for one in records if one.category == name]) for name in categories
         },
         "tokens": round(fmean(sum(one.shown.tokens.values()) for one in records), 1) if records else None,
         "failed": sum(one.error is not None for one in records),
@@ -48,9 +47,8 @@ def interval(values: Sequence[float], quantile: float | None = None) -> list[flo
 
 def paired(lab: Lab, one: Sequence[QuestionRecord], other: Sequence[QuestionRecord]) -> dict[str, Any]:
     """The mean gain of one configuration over another on the same questions, with its 95 % interval."""
-    mix = lab.task.objective
-    before = {record.key: value(record, mix) for record in other}
-    pairs = [(value(record, mix), before.get(record.key)) for record in one]
+    before = {record.key: lab.task.value(record) for record in other}
+    pairs = [(lab.task.value(record), before.get(record.key)) for record in one]
     gains = [left - right for left, right in pairs if left is not None and right is not None]
     return {"gain": round(fmean(gains), 6) if gains else None, "interval": interval(gains, _Z)}
 

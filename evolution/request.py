@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
@@ -16,12 +16,12 @@ from memcycle.evals.run import Watch, file_hash
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.records import EvolveFolder
 from memcycle.evolution.splits import SPLITS, Split, split_up
-from memcycle.evolution.task import EPSILON, R_MAX, TAU, Task, answers_needed, capped, read_mix
+from memcycle.evolution.task import Options, Task, answers_needed, capped, read_mix
 from memcycle.evolution.theta.space import start_theta
 from memcycle.evolution.theta.states import EvolveState
 
 
-class Request(BaseModel):
+class Request(Options):
     """A request; the options of `memcycle evolve`, by their names.
 
     Attributes:
@@ -32,8 +32,6 @@ class Request(BaseModel):
             be shared by several runs.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     kind: str = "locomo"
     data: Path
     train: str
@@ -42,20 +40,9 @@ class Request(BaseModel):
     out: Path
     start: str = "shipped"
     objective: str = "recall"
-    balanced: bool = False
-    token_budget: int = Field(500, ge=50, le=100_000)
-    facts: str = RULES
-    model: str = RULES
-    judge: str | None = None
     diagnoser: str | None = None
-    rounds: int = Field(R_MAX, ge=0, le=100)
-    tau: float = TAU
-    epsilon: float = EPSILON
     max_questions: int | None = Field(None, ge=1)
     max_held_out: int | None = Field(None, ge=1)
-    max_calls: int | None = Field(None, ge=1)
-    blank: bool = False
-    seed: int = 0
     random_seeds: int = Field(3, ge=0, le=100)
     stored: Path | None = None
 
@@ -85,27 +72,18 @@ class Request(BaseModel):
         }
         # A server would keep what is stored here beside what is there.
         own = settings.model_copy(update={"chroma_url": None})
+        diagnoser = self.diagnoser or self.model
         task = Task(
+            **self.model_dump(include=set(Options.model_fields)),
             data=self.kind,
             file=self.data.name,
             sha256=file_hash(self.data),
             splits=splits,
             objective=mix,
-            balanced=self.balanced,
-            token_budget=self.token_budget,
-            facts=self.facts,
-            model=self.model,
-            judge=self.judge,
-            diagnoser=self.diagnoser or self.model,
+            diagnoser=diagnoser,
             start=start,
             start_name=self.start if self.start == start.version else Path(self.start).name,
-            rounds=self.rounds,
-            tau=self.tau,
-            epsilon=self.epsilon,
-            max_calls=self.max_calls,
-            shown=300 if (self.diagnoser or self.model) == RULES else 40,
-            blank=self.blank,
-            seed=self.seed,
+            shown=300 if diagnoser == RULES else 40,
             random_seeds=tuple(range(self.seed, self.seed + self.random_seeds)),
             settings=own,
         )

@@ -1,7 +1,7 @@
 """One run of evolution as data: the same task goes on with a run, another one never does."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from math import fsum, isclose, isfinite
 from typing import Any, Literal, get_args
@@ -60,50 +60,6 @@ def answers_needed(mix: Mapping[Measure, float]) -> bool:
     return "f1" in mix or "judge" in mix
 
 
-def in_words(mix: Mapping[Measure, float], *, balanced: bool) -> str:
-    """The mix as people read it."""
-    shares = " + ".join(f"{share:g} {name}" if len(mix) > 1 else name for name, share in mix.items())
-    return f"{shares}, each category counting the same" if balanced else shares
-
-
-def value(record: QuestionRecord, mix: Mapping[Measure, float]) -> float | None:
-    """A question's own score, 0 to 1; None where it has none of the measures."""
-    measured = _measured(record)
-    known = {name: share for name, share in mix.items() if measured[name] is not None}
-    if not known:
-        return None
-    return fsum(share * (measured[name] or 0.0) for name, share in known.items()) / fsum(known.values())
-
-
-def has_failed(record: QuestionRecord, mix: Mapping[Measure, float]) -> bool:
-    """Whether it is worth a diagnosis: gold turns were missed, or the answer was wrong."""
-    missed = "recall" in mix and record.recall is not None and record.recall < 1
-    poor = "f1" in mix and record.f1 is not None and record.f1 < RIGHT_F1
-    return missed or poor or ("judge" in mix and record.verdict == "WRONG")
-
-
-def score(records: Sequence[QuestionRecord], mix: Mapping[Measure, float], *, balanced: bool) -> float:
-    """The objective over records, 0 to 1; 0 without any.
-
-    Args:
-        records: Of one configuration and split.
-        mix: Shares of the measures.
-        balanced: Every category counts the same, however many questions it has.
-    """
-    groups: dict[str | None, list[float]] = {}
-    for record in records:
-        own = value(record, mix)
-        if own is not None:
-            groups.setdefault(record.category if balanced else None, []).append(own)
-    means = [fsum(group) / len(group) for group in groups.values()]
-    return round(fsum(means) / len(means), 6) if means else 0.0
-
-
-def _measured(record: QuestionRecord) -> dict[Measure, float | None]:
-    verdict = None if record.verdict is None else float(record.verdict == "CORRECT")
-    return {"recall": record.recall, "f1": record.f1, "judge": verdict}
-
-
 def fingerprint(theta: Theta) -> str:
     """What a configuration is known by: equal where all of it but its name is. 16 hex digits."""
     plain = theta.model_dump(mode="json", exclude={VERSION})
@@ -130,49 +86,58 @@ R_MAX, TAU, EPSILON = 7, 0.01, 0.005
 """EvolveMem's rounds at most, drop that is reverted, and gain below which a round is flat."""
 
 
-class Task(BaseModel):
+class Options(BaseModel):
+    """What a person may say of an evolution, with what is taken where nothing is said.
+
+    Attributes:
+        balanced: The objective with every category of questions counting the same.
+        token_budget: Tokens of evidence at most, whatever a configuration says: configurations are compared
+            at an equal cost.
+        facts: Where facts come from, as in `memcycle eval`. model: who runs recall. judge: who compares
+            answers with the gold.
+        rounds: At most, after the start. tau: drop of the guard's score that is reverted. epsilon: gain
+            below which a round is flat.
+        max_calls: Model calls of all rounds at most; None for no limit.
+        blank: Show the Diagnoser failures without what tells why: a control.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    balanced: bool = False
+    token_budget: int = Field(500, ge=50, le=100_000)
+    facts: str = RULES
+    model: str = RULES
+    judge: str | None = None
+    rounds: int = Field(R_MAX, ge=0, le=100)
+    tau: float = Field(TAU, ge=0, le=1)
+    epsilon: float = Field(EPSILON, ge=0, le=1)
+    max_calls: int | None = Field(None, ge=1)
+    blank: bool = False
+    seed: int = 0
+
+
+class Task(Options):
     """Everything a figure depends on, but the packages' versions.
 
     Attributes:
         data: Kind of data set. file, sha256: its file's name and hash.
         splits: Ids of the questions of each split, by conversation.
-        objective: What is to grow. balanced: with every category counting the same.
-        token_budget: Tokens of evidence at most, whatever a configuration says: configurations are compared
-            at an equal cost.
-        facts: Where facts come from, as in `memcycle eval`. model: who runs recall. judge: who compares
-            answers with the gold. diagnoser: who reads the failures.
+        objective: What is to grow. diagnoser: who reads the failures.
         start: What is evolved. start_name: what that is called.
-        rounds: At most, after the start. tau: drop of the guard's score that is reverted. epsilon: gain
-            below which a round is flat.
-        max_calls: Model calls of all rounds at most; None for no limit.
         shown: Failures that the Diagnoser is shown at most.
-        blank: Show the Diagnoser failures without what tells why: a control.
         random_seeds: Of random search beside it; none for no such search.
         settings: Embedder, time zone, switches. Its home and its theta do not count.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: str
     file: str
     sha256: str
     splits: dict[Split, dict[str, tuple[str, ...]]]
     objective: Mix
-    balanced: bool = False
-    token_budget: int = Field(ge=50, le=100_000)
-    facts: str = RULES
-    model: str = RULES
-    judge: str | None = None
     diagnoser: str = RULES
     start: Theta
     start_name: str
-    rounds: int = Field(R_MAX, ge=0, le=100)
-    tau: float = Field(TAU, ge=0, le=1)
-    epsilon: float = Field(EPSILON, ge=0, le=1)
-    max_calls: int | None = Field(None, ge=1)
     shown: int = Field(300, ge=1, le=5000)
-    blank: bool = False
-    seed: int = 0
     random_seeds: tuple[int, ...] = ()
     settings: Settings
 
@@ -180,6 +145,39 @@ class Task(BaseModel):
     def answers(self) -> bool:
         """Whether questions are answered, not only searched."""
         return answers_needed(self.objective)
+
+    @property
+    def aim(self) -> str:
+        """The objective as people read it."""
+        one = len(self.objective) == 1
+        shares = " + ".join(name if one else f"{share:g} {name}" for name, share in self.objective.items())
+        return f"{shares}, each category counting the same" if self.balanced else shares
+
+    def value(self, record: QuestionRecord) -> float | None:
+        """A question's own score, 0 to 1; None where it has none of the measures."""
+        verdict = None if record.verdict is None else float(record.verdict == "CORRECT")
+        measured = {"recall": record.recall, "f1": record.f1, "judge": verdict}
+        known = [(share, measured[name]) for name, share in self.objective.items()]
+        shares = [(share, own) for share, own in known if own is not None]
+        total = fsum(share for share, _ in shares)
+        return fsum(share * own for share, own in shares) / total if shares else None
+
+    def has_failed(self, record: QuestionRecord) -> bool:
+        """Whether it is worth a diagnosis: gold turns were missed, or the answer was wrong."""
+        mix = self.objective
+        missed = "recall" in mix and record.recall is not None and record.recall < 1
+        poor = "f1" in mix and record.f1 is not None and record.f1 < RIGHT_F1
+        return missed or poor or ("judge" in mix and record.verdict == "WRONG")
+
+    def score(self, records: Iterable[QuestionRecord]) -> float:
+        """The objective over records of one configuration, 0 to 1; 0 without any."""
+        groups: dict[str | None, list[float]] = {}
+        for record in records:
+            own = self.value(record)
+            if own is not None:
+                groups.setdefault(record.category if self.balanced else None, []).append(own)
+        means = [fsum(group) / len(group) for group in groups.values()]
+        return round(fsum(means) / len(means), 6) if means else 0.0
 
     @property
     def reader(self) -> str:

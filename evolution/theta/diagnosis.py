@@ -16,7 +16,7 @@ from memcycle.agents.diagnoser import (
 )
 from memcycle.core.theta import Theta
 from memcycle.evolution.records import QuestionRecord
-from memcycle.evolution.task import Task, has_failed, in_words, score, value
+from memcycle.evolution.task import Task
 from memcycle.evolution.theta.space import views
 
 NEAR, FAR = 10, 50
@@ -97,7 +97,7 @@ def grouped(records: Sequence[QuestionRecord], theta: Theta, task: Task) -> Grou
     """The failed questions by pattern, the most frequent one first."""
     groups: Grouped = {}
     for record in records:
-        if has_failed(record, task.objective):
+        if task.has_failed(record):
             # Scored as it is; what tells why is taken away after that.
             seen = record.blanked() if task.blank else record
             groups.setdefault(pattern_of(seen, theta), []).append(seen)
@@ -126,8 +126,8 @@ def diagnoser_input(
     groups = grouped(records, theta, task)
     chosen = _sampled([(name, one) for name, own in groups.items() for one in own], task)
     return DiagnoserInput(
-        objective=in_words(task.objective, balanced=task.balanced),
-        score=score(records, task.objective, balanced=task.balanced),
+        objective=task.aim,
+        score=task.score(records),
         token_budget=task.token_budget,
         dimensions=views(theta),
         patterns=pattern_views(groups, len(records)),
@@ -163,7 +163,7 @@ def _failure(n: int, pattern: Pattern, record: QuestionRecord, task: Task) -> Fa
         pattern=pattern,
         question=record.question,
         category=record.category,
-        score=round(value(record, task.objective) or 0.0, 4),
+        score=round(task.value(record) or 0.0, 4),
         wanted=len(record.wanted),
         missed=list(record.missed),
         shown=record.shown,

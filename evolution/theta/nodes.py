@@ -11,7 +11,7 @@ from memcycle.core.theta import Theta
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.records import QuestionRecord
 from memcycle.evolution.splits import Split
-from memcycle.evolution.task import Task, capped, fingerprint, score, writing
+from memcycle.evolution.task import Task, capped, fingerprint, writing
 from memcycle.evolution.theta.diagnosis import diagnoser_input, grouped, pattern_views
 from memcycle.evolution.theta.space import perturbed, with_all
 from memcycle.evolution.theta.states import Action, Best, EvolveState, Proposal, Row
@@ -99,7 +99,7 @@ class Evolving:
         begun = cast(EvolveState, {**state, **first})
         theta, memory = Theta.model_validate(begun["theta"]), begun["memory"]
         records = {split: lab.evaluate(theta, split, memory) for split in _SEEN}
-        scores: dict[str, Any] = {split: self._score(lab, own) for split, own in records.items()}
+        scores: dict[str, Any] = {split: lab.task.score(own) for split, own in records.items()}
         scores["stands"] = not has_dropped(cast(EvolveState, {**begun, **scores}), lab.task.tau)
         place = lab.folder.round(begun["round"])
         lab.folder.write(place / "theta.json", theta.model_dump(mode="json"))
@@ -181,9 +181,6 @@ class Evolving:
         needed: memory is made anew by it anyway.
         """
         return {"memory": state["memory"] + 1, "reread": False}
-
-    def _score(self, lab: Lab, records: list[QuestionRecord]) -> float:
-        return score(records, lab.task.objective, balanced=lab.task.balanced)
 
 
 _SEEN: tuple[Split, Split] = ("train", "guard")

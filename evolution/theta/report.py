@@ -9,7 +9,6 @@ from memcycle.evals.records import versions
 from memcycle.evals.report import share, table, whole
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.report import between, signed
-from memcycle.evolution.task import in_words
 
 
 def trajectory(summary: Mapping[str, Any]) -> str:
@@ -60,7 +59,7 @@ def _setting(lab: Lab, command: str) -> str:
     blank = " The Diagnoser was shown blanked records." if task.blank else ""
     return "\n\n".join(
         (
-            f"Objective: {in_words(task.objective, balanced=task.balanced)}, at {task.token_budget} tokens "
+            f"Objective: {task.aim}, at {task.token_budget} tokens "
             f"of evidence at most. Start: `{task.start_name}`. Data: {task.file} ({task.sha256[:12]}); "
             f"{splits}.",
             f"Facts by {task.facts}, recall by {task.model}, diagnosis by {task.diagnoser}, "

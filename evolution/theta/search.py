@@ -8,7 +8,7 @@ from memcycle.core.theta import Theta
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.report import held_out, interval, paired
 from memcycle.evolution.splits import Split
-from memcycle.evolution.task import capped, fingerprint, score
+from memcycle.evolution.task import capped, fingerprint
 from memcycle.evolution.theta.space import drawn
 
 
@@ -24,7 +24,7 @@ def random_search(lab: Lab, evaluations: int) -> dict[str, Any] | None:
         for number in range(evaluations):
             theta = capped(drawn(task.start, f"{seed} random {number}"), task.token_budget)
             records = [*lab.evaluate(theta, "train"), *lab.evaluate(theta, "guard")]
-            tried.append((score(records, task.objective, balanced=task.balanced), -number, theta))
+            tried.append((task.score(records), -number, theta))
         seen, _, theta = max(tried, key=lambda one: one[:2])
         runs.append({"seed": seed, "seen": seen, **held_out(lab, theta)})
     if not runs:
@@ -101,9 +101,9 @@ def ablated(lab: Lab, theta: Theta, split: Split, memory: int = 0) -> dict[str, 
             {
                 "mechanism": name,
                 "switched": switched,
-                "score": score(records, task.objective, balanced=task.balanced),
+                "score": task.score(records),
                 **paired(lab, records, whole),
                 "theta": fingerprint(changed),
             }
         )
-    return {"split": split, "score": score(whole, task.objective, balanced=task.balanced), "rows": rows}
+    return {"split": split, "score": task.score(whole), "rows": rows}

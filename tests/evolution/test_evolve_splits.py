@@ -5,8 +5,8 @@ import pytest
 from memcycle.core.errors import BadInput
 from memcycle.evals.dataset import Question
 from memcycle.evolution.splits import drawn, split_up
-from memcycle.evolution.task import has_failed, in_words, read_mix, score
-from tests.evolution.made_evolution import SAMPLES
+from memcycle.evolution.task import read_mix
+from tests.evolution.made_evolution import SAMPLES, task
 from tests.evolution.test_evolve_patterns import record
 
 LIST = list(SAMPLES.values())
@@ -111,11 +111,12 @@ def test_scores_mix_what_is_there_and_can_weigh_categories_evenly():
         record(recall=0.0, f1=None, category="temporal"),
         record(recall=None, f1=None),
     ]
-    mix = read_mix("recall=0.5,f1=0.5")
-    assert score(seen, mix, balanced=False) == pytest.approx((0.75 + 0.25 + 0) / 3, abs=1e-6)
-    assert score(seen, mix, balanced=True) == pytest.approx((0.5 + 0) / 2)
-    assert score([], mix, balanced=False) == 0
-    assert "each category counting the same" in in_words(mix, balanced=True)
+    plain = task(objective=read_mix("recall=0.5,f1=0.5"))
+    even = plain.model_copy(update={"balanced": True})
+    assert plain.score(seen) == pytest.approx((0.75 + 0.25 + 0) / 3, abs=1e-6)
+    assert even.score(seen) == pytest.approx((0.5 + 0) / 2)
+    assert plain.score([]) == 0
+    assert "each category counting the same" in even.aim
 
 
 @pytest.mark.parametrize(
@@ -130,4 +131,4 @@ def test_scores_mix_what_is_there_and_can_weigh_categories_evenly():
     ],
 )
 def test_what_is_worth_a_diagnosis(values, mix, failed):
-    assert has_failed(record(**values), read_mix(mix)) is failed
+    assert task(objective=read_mix(mix)).has_failed(record(**values)) is failed
