@@ -11,7 +11,6 @@ from memcycle.evals.ask import stops_the_run
 from memcycle.evals.folder import RunFolder
 from memcycle.memory import Memory
 from memcycle.stores.bank import Bank
-from memcycle.stores.search.search import Search
 from tests.evals.small_eval import QUESTIONS, measured, plan, records_of, sample
 
 GOLDS = ["zestful", "a kite, a prize", "yacht", "D1:2", "multi-hop", "adversarial"]
@@ -54,21 +53,21 @@ def test_adversarial_questions_have_nothing_to_find_and_are_right_when_they_abst
 
 def test_only_the_words_and_the_time_of_a_question_reach_search_and_graph(tmp_path, monkeypatch):
     seen = []
-    look, ask = Search.look, Memory.ask
+    search, ask = Bank.search, Memory.ask
 
-    def watched_look(self, request):
+    def watched_search(self, request):
         seen.append(request.model_dump_json())
-        return look(self, request)
+        return search(self, request)
 
     def watched_ask(self, question, **options):
         seen.append(repr((question, options)))
         return ask(self, question, **options)
 
     watched_ask.__wrapped__ = ask.__wrapped__
-    monkeypatch.setattr(Search, "look", watched_look)
+    monkeypatch.setattr(Bank, "search", watched_search)
     monkeypatch.setattr(Memory, "ask", watched_ask)
     measured(tmp_path / "out", facts="observations")
-    assert len(seen) > 2 * len(QUESTIONS)
+    assert len(seen) == 2 * len(QUESTIONS)  # each is searched once, and asked once
     assert not [gold for gold in GOLDS for said in seen if re.search(rf"\b{gold}\b", said)]
 
 
