@@ -21,7 +21,6 @@ from memcycle.stores.ledger import entries, items, meta, outbox, sessions
 from memcycle.stores.ledger.connection import RESTORE, Ledger
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.search import lexical
-from memcycle.stores.writer import lexical_rows
 
 _log = logging.getLogger(__name__)
 
@@ -374,7 +373,7 @@ def _rebuild_words(conn: sqlite3.Connection, settings: Settings) -> int:
     done, after = 0, 0
     lexical.renew(conn)
     while page := entries.page(conn, after, settings.bulk_batch):
-        lexical.put(conn, lexical_rows(conn, page))
+        lexical.put(conn, lexical.rows_of(conn, page))
         done, after = done + len(page), page[-1].row
     return done
 

@@ -11,7 +11,7 @@ from memcycle.stores.ledger import entries, events, links, meta, outbox, probes,
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.schema import OF_A_SCOPE
 from memcycle.stores.search import lexical
-from memcycle.stores.writer import WINDOW, Writer
+from memcycle.stores.writer import Writer
 
 PERSON = "user"
 """Who changes entries by hand, in the log: what a person says is theirs to keep."""
@@ -160,6 +160,6 @@ def _raw_after(conn: sqlite3.Connection, scope: Scope, session: str, position: i
 
     The window counts turns, not places: as many turns as it is wide may have seen the gone one.
     """
-    later = turns.of_session(conn, scope, session, after=position)[:WINDOW]
+    later = turns.of_session(conn, scope, session, after=position)[: lexical.WINDOW]
     found = entries.by_turns(conn, scope, [turn.id for turn in later], "raw")
     return [one for one in found if one.entry.status == "active"]

@@ -19,7 +19,7 @@ from memcycle.stores.ledger import entries, events, weights
 from memcycle.stores.ledger.entries import RECALLABLE, Listing, StoredEntry
 from memcycle.stores.ledger.weights import Weighed
 from memcycle.stores.search import lexical
-from memcycle.stores.writer import Writer, lexical_rows
+from memcycle.stores.writer import Writer
 
 ACTOR = "maintenance"
 _NEAREST = 10
@@ -206,7 +206,7 @@ def _near(
 ) -> list[tuple[Entry, Entry]]:
     """Each fact with those nearest to it in words: one search for all."""
     queries = [_telling(one.entry) for one in own]
-    rows = lexical_rows(conn, staged)
+    rows = lexical.rows_of(conn, staged)
     scores = lexical.score(conn, scope.key, "fact", queries, rows) if own else []
     nearest = [
         [int(row) for row in found.rows[(-found.views[:, 0]).argsort(kind="stable")[: _NEAREST + 1]]]

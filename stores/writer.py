@@ -12,47 +12,11 @@ from typing import Any
 from memcycle.core.entry import Departure, Entry, Status, departed
 from memcycle.core.scope import Scope
 from memcycle.core.world import World
-from memcycle.stores.ledger import entries, events, links, outbox, sessions, turns
+from memcycle.stores.ledger import entries, events, links, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change
 from memcycle.stores.search import lexical
-
-WINDOW = 2
-"""Turns before a raw entry that its lexical row knows."""
-
-
-def lexical_rows(conn: sqlite3.Connection, stored: Sequence[StoredEntry]) -> list[lexical.LexicalRow]:
-    """What the lexical view shall know of entries."""
-    said: dict[str, dict[str, list[turns.Said]]] = {}
-    raw = [one.entry for one in stored if one.entry.granularity == "raw" and one.entry.turns]
-    for scope in {entry.scope.base for entry in raw}:
-        ids = [entry.turns[0] for entry in raw if entry.scope.base == scope]
-        said[scope.key] = turns.before(conn, scope, ids, WINDOW)
-    return [_lexical_row(one, said.get(one.entry.scope.key, {})) for one in stored]
-
-
-def _lexical_row(stored: StoredEntry, said: Mapping[str, Sequence[turns.Said]]) -> lexical.LexicalRow:
-    entry = stored.entry
-    time = entry.event_time or entry.observed_at
-    before: tuple[str, ...] = ()
-    people = entry.persons
-    if entry.granularity == "raw" and entry.turns:
-        time = entry.observed_at
-        earlier = said.get(entry.turns[0])
-        if earlier is not None:
-            before = tuple(other.text for other in earlier)
-            people = tuple(dict.fromkeys(other.speaker for other in earlier))
-    return lexical.LexicalRow(
-        row=stored.row,
-        scope_key=entry.scope.key,
-        granularity=entry.granularity,
-        text=entry.text,
-        speaker=entry.speaker,
-        time=time,
-        before=before,
-        people=people,
-    )
 
 
 class Writer:
@@ -210,7 +174,7 @@ class Writer:
 
     def reindex(self, stored: Sequence[StoredEntry]) -> None:
         """Writes the lexical rows of active entries anew, since their surroundings changed."""
-        lexical.put(self.conn, lexical_rows(self.conn, stored))
+        lexical.put(self.conn, lexical.rows_of(self.conn, stored))
 
 
 def united(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from memcycle.core.errors import StoreError
@@ -54,6 +54,11 @@ CACHE_PAGES = 8192
 
 class EmbeddedClient:
     """Chroma in this process, over `home/chroma`, under the home's writer lock.
+
+    Attributes:
+        where: What an error message calls it. prefix: begins the name of every collection of the home, and of
+            no other home's.
+        exclusive: Whether reads must wait for writes, as a scrub closes Chroma.
 
     Chroma writes freed memory into its vector files (see `memcycle.stores.chroma.files`). That is blanked
     after each call, on scrub, on close and before opening. A process that is killed within a call leaves what
@@ -260,37 +265,7 @@ def _port(url: str) -> int:
     return port or (443 if url.startswith("https") else DEFAULT_PORT)
 
 
-class ChromaClient(Protocol):
-    """A way to Chroma."""
-
-    where: str
-    """What an error message calls it: the directory or the address."""
-
-    prefix: str
-    """Begins the name of every collection of the home, and of no other home's."""
-
-    exclusive: bool
-    """Whether reads must wait for writes: true of the embedded index, whose client a scrub closes."""
-
-    @property
-    def note(self) -> str | None:
-        """Which of its files could not be cleaned, and what to do; None where none is known."""
-
-    @property
-    def api(self) -> "Client":
-        """Chroma's own client."""
-
-    def settle(self) -> None:
-        """Cleans up after a call, before the next one may begin."""
-
-    def renew(self) -> None:
-        """Lets the next call begin anew, after Chroma itself failed at one."""
-
-    def scrub(self) -> str | None:
-        """Leaves no deleted text in any file; gives what the operator must do where it cannot."""
-
-    def close(self) -> None:
-        """Frees its files, connections and lock. Idempotent."""
+ChromaClient = EmbeddedClient | ServerClient
 
 
 def open_client(settings: Settings, store: str, *, fresh: bool = False) -> ChromaClient:

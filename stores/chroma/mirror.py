@@ -5,6 +5,7 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
@@ -19,7 +20,9 @@ from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import BUSY_SECONDS, Ledger
 from memcycle.stores.ledger.outbox import Pending
 from memcycle.stores.locks import LOCK_FOLDER
-from memcycle.stores.vectors import Vectors
+
+if TYPE_CHECKING:
+    from memcycle.stores.vectors import Vectors
 
 DRAIN_LOCK = "drain.lock"
 """Among the home's locks: held by whoever works off its outbox."""
@@ -35,7 +38,7 @@ class Mirror:
         note: What a person must do after what was last wiped or made anew; see `erase.operator_note`.
     """
 
-    def __init__(self, settings: Settings, ledger: Ledger, vectors: Vectors) -> None:
+    def __init__(self, settings: Settings, ledger: Ledger, vectors: "Vectors") -> None:
         self.settings, self.ledger, self._vectors = settings, ledger, vectors
         self.note: str | None = None
         self._opening, self._draining = threading.RLock(), threading.RLock()

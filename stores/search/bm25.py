@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from memcycle.core.entry import GRANULARITIES
 
 Floats = NDArray[np.float64]
+Vectors = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
@@ -27,8 +28,6 @@ DATED, WINDOW, FACTS = 0, 1, 2
 COUNTED = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
 """How a word of each field (own, dated, before, facts) counts in each view, (fields, views)."""
 FIELDS, VIEWS = COUNTED.shape
-
-_NONE = np.empty(0, dtype=np.int64)
 
 
 class Documents(NamedTuple):

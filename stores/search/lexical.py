@@ -14,8 +14,7 @@ language has fewer of them, and is ranked by its words and its vector.
 
 import re
 import sqlite3
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -29,6 +28,8 @@ from memcycle.core.entry import Granularity
 from memcycle.core.language.date_forms import NUMBERS
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.tokens import base_stems, based, per_text, strip_names, tokenize, word_set
+from memcycle.stores.ledger import turns
+from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.schema import LEXICAL_INDEX
 from memcycle.stores.search import bm25
 from memcycle.stores.search.bm25 import COUNTED, Documents, Ints, Scores, Stats
@@ -66,7 +67,8 @@ def traits_of(text: str, time: datetime | None, people: Iterable[str | None]) ->
 # as numbers is three times as fast as splitting the found texts again.
 _PARTS = ("data", "idx", "content", "config")
 """The tables in which FTS5 keeps the table `lexical`."""
-
+WINDOW = 2
+"""Turns before a raw entry that its row knows."""
 _BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
 
 _FIND = """
@@ -101,6 +103,39 @@ class LexicalRow:
     time: datetime | None = None
     before: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
+
+
+def rows_of(conn: sqlite3.Connection, stored: Sequence[StoredEntry]) -> list[LexicalRow]:
+    """What the lexical view shall know of entries."""
+    said: dict[str, dict[str, list[turns.Said]]] = {}
+    raw = [one.entry for one in stored if one.entry.granularity == "raw" and one.entry.turns]
+    for scope in {entry.scope.base for entry in raw}:
+        ids = [entry.turns[0] for entry in raw if entry.scope.base == scope]
+        said[scope.key] = turns.before(conn, scope, ids, WINDOW)
+    return [_row_of(one, said.get(one.entry.scope.key, {})) for one in stored]
+
+
+def _row_of(stored: StoredEntry, said: Mapping[str, Sequence[turns.Said]]) -> LexicalRow:
+    entry = stored.entry
+    time = entry.event_time or entry.observed_at
+    before: tuple[str, ...] = ()
+    people = entry.persons
+    if entry.granularity == "raw" and entry.turns:
+        time = entry.observed_at
+        earlier = said.get(entry.turns[0])
+        if earlier is not None:
+            before = tuple(other.text for other in earlier)
+            people = tuple(dict.fromkeys(other.speaker for other in earlier))
+    return LexicalRow(
+        row=stored.row,
+        scope_key=entry.scope.key,
+        granularity=entry.granularity,
+        text=entry.text,
+        speaker=entry.speaker,
+        time=time,
+        before=before,
+        people=people,
+    )
 
 
 class LexicalTerms(NamedTuple):
@@ -286,17 +321,3 @@ def _stats(conn: sqlite3.Connection, scope: str) -> Stats:
         (scope,),
     ).fetchone()
     return Stats(docs, np.array([dated, windowed, windowed]))
-
-
-def population(
-    conn: sqlite3.Connection, scope_key: str, granularities: Iterable[Granularity]
-) -> dict[str | None, int]:
-    """How many active entries of a scope each speaker has; None: those without a speaker."""
-    counts: Counter[str | None] = Counter()
-    for granularity in granularities:
-        found = conn.execute(
-            "SELECT speaker, count(*) FROM lexical_words WHERE scope = ? GROUP BY speaker",
-            (_scope_token(scope_key, granularity),),
-        )
-        counts.update(dict(found.fetchall()))
-    return dict(counts)

@@ -12,9 +12,8 @@ from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import Slot, asked_slot
 from memcycle.core.language.tokens import content_stems, stems, strip_names, tokenize
 from memcycle.stores.search import lexical
-from memcycle.stores.search.bm25 import Ints
+from memcycle.stores.search.bm25 import Ints, Vectors
 from memcycle.stores.search.request import Query
-from memcycle.stores.search.snapshot import Vectors
 
 DAY = 86_400.0
 _SLACK = {"minute": 1, "day": 1, "week": 3, "month": 5, "season": 10, "year": 10}

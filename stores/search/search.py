@@ -20,13 +20,12 @@ from memcycle.stores.ledger import entries, events
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.search import lexical, ranker
 from memcycle.stores.search import snapshot as snapshots
-from memcycle.stores.search.bm25 import VIEWS, Flags, Ints, Scores, Stats, weigh
+from memcycle.stores.search.bm25 import VIEWS, Flags, Ints, Scores, Stats, Vectors, weigh
 from memcycle.stores.search.query import Prepared, TextEmbedder, prepare
 from memcycle.stores.search.ranker import Measured
 from memcycle.stores.search.request import Filters, Hit, Ranked, SearchRequest, Why
 from memcycle.stores.search.signals import Comparison
-from memcycle.stores.search.snapshot import Snapshot, Snapshots, Vectors
-from memcycle.stores.writer import lexical_rows
+from memcycle.stores.search.snapshot import Snapshot, Snapshots
 
 SCANNED_WHOLE = 10_000
 """Entries up to which a scope is read and scanned whole."""
@@ -248,7 +247,7 @@ def _worded(
     That of each query in each granularity, in the statistics of the whole scope.
     """
     waiting = entries.staged(conn, request.scope) if request.scope.session else []
-    staged = [(row.granularity, row) for row in lexical_rows(conn, waiting)]
+    staged = [(row.granularity, row) for row in lexical.rows_of(conn, waiting)]
     found = [
         lexical.score(
             conn,

@@ -13,9 +13,9 @@ import numpy as np
 
 from memcycle.core.entry import MOST
 from memcycle.stores.search import lexical as traits
-from memcycle.stores.search.bm25 import DATED, FACTS, WINDOW, Flags, Floats
+from memcycle.stores.search.bm25 import DATED, FACTS, WINDOW, Flags, Floats, Vectors
 from memcycle.stores.search.query import DAY, Prepared
-from memcycle.stores.search.snapshot import SHARES, Snapshot, Vectors, at, begins
+from memcycle.stores.search.snapshot import SHARES, Snapshot, at, begins
 
 _BEST = 3
 """Entries of a session that speak for it."""

@@ -32,6 +32,7 @@ from memcycle.stores.search.bm25 import (
     Floats,
     Index,
     Ints,
+    Vectors,
     chosen,
     idf,
     with_facts,
@@ -39,9 +40,6 @@ from memcycle.stores.search.bm25 import (
 )
 from memcycle.stores.search.lexical import LexicalTerms
 from memcycle.stores.search.request import Filters
-from memcycle.stores.writer import lexical_rows
-
-Vectors = NDArray[np.float32]
 
 CLOSE = 600.0
 """Seconds between two turns that still belong to one stretch of talk."""
@@ -446,7 +444,7 @@ def _terms(conn: sqlite3.Connection, found: Sequence[sqlite3.Row]) -> list[Lexic
     """The words and traits of each: as kept, or read from the text where the lexical view has none of it."""
     lacking = [row["row"] for row in found if row["traits"] is None]
     stored = entries.by_rows(conn, lacking).values()
-    read = {row.row: lexical.terms_of(row) for row in lexical_rows(conn, list(stored))}
+    read = {row.row: lexical.terms_of(row) for row in lexical.rows_of(conn, list(stored))}
     return [read[row["row"]] if row["traits"] is None else lexical.stored_terms(row) for row in found]
 
 

@@ -262,19 +262,8 @@ def test_put_replaces_and_remove_and_renew_take_out(conn):
     assert set(found(conn, "red")) == {2, 3}
     lexical.remove(conn, [2, 77])
     assert set(found(conn, "red")) == {3}
-    assert lexical.population(conn, "mine", ["raw"]) == {None: 2}
     lexical.renew(conn)
     assert found(conn, "red") == {}
-    assert lexical.population(conn, "mine", ["raw"]) == {}
-
-
-def test_population_counts_speakers_of_one_scope(conn):
-    lexical.put(conn, [row(1, "x", speaker="Ann"), row(2, "y", speaker="Ann"), row(3, "z")])
-    lexical.put(
-        conn, [row(4, "x", speaker="Bo", granularity="fact"), row(5, "x", speaker="Cy", scope="theirs")]
-    )
-    assert lexical.population(conn, "mine", ["raw"]) == {"Ann": 2, None: 1}
-    assert lexical.population(conn, "mine", ["raw", "fact", "episode"]) == {"Ann": 2, "Bo": 1, None: 1}
 
 
 def test_scrub_and_vacuum_leave_no_removed_word_in_the_file(tmp_path):
