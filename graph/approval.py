@@ -35,7 +35,7 @@ class _Unclear(Exception):
 def approved(run: GraphRun, edits: Sequence[Edit]) -> Approved:
     """The edits as a person lets them stand. Stops the run where one needs approval, until it is resumed.
 
-    An answer that cannot be read is payload for again, with `problem` saying why.
+    An answer that cannot be read is asked for again, with `problem` saying why.
     """
     places = [at for at, edit in enumerate(edits) if _needs(run, edit)]
     if not places:
