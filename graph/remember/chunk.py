@@ -98,7 +98,7 @@ def _at(turn: Turn, place: int) -> Turn:
     return turn.model_copy(update={"position": place, "id": turn_id(turn.session, place)})
 
 
-def taken_up(
+def choose_chunk(
     run: GraphRun, waiting: Sequence[Turn], stored: Sequence[Turn], states: Mapping[str, str]
 ) -> list[Turn]:
     """Of the turns that wait, those of this run: what was stored now, and what an earlier run left before it.

@@ -1,5 +1,6 @@
 """The nodes of remember, in the order in which they run."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from memcycle.agents.constructor import ConstructorInput, FactDraft
@@ -9,6 +10,7 @@ from memcycle.agents.judge import JudgeInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.core.errors import RoleFailed
 from memcycle.core.theta import Extraction
+from memcycle.core.turn import Turn
 from memcycle.graph.approval import approved
 from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun
@@ -16,7 +18,7 @@ from memcycle.graph.episodes import cut, has_cue, trigger_input, writer_calls, w
 from memcycle.graph.facts import Outcome, decide, fact_judge_call, ground, with_nearest
 from memcycle.graph.guards import missing_words, uncovered
 from memcycle.graph.node import Step
-from memcycle.graph.remember.chunk import chunk, given_turns, memories, taken_up, window
+from memcycle.graph.remember.chunk import choose_chunk, chunk, given_turns, memories, window
 from memcycle.graph.remember.extraction import ONCE, new_facts, read, read_again
 from memcycle.graph.search import (
     as_is,
@@ -50,7 +52,7 @@ def stage(state: RememberState, run: GraphRun) -> dict[str, Any]:
     seq = bank.session_seq(scope)  # before anything is read that a role is shown
     waiting = bank.unprocessed(scope)
     states = bank.turn_states(scope, [turn.id for turn in waiting])
-    own = [turn.id for turn in taken_up(run, waiting, stored, states)]
+    own = [turn.id for turn in choose_chunk(run, waiting, stored, states)]
     extracted = bool(own) and all(states[name] == "extracted" for name in own)
     return {**fresh_remember(own), "seq": seq, "extracted": extracted}
 
@@ -158,7 +160,8 @@ def construct(state: RememberState, run: GraphRun) -> Step:
 
     In bulk import it is guarded, and the turns of which facts hold too little are named.
     """
-    guards, turns, value = _guards(run), chunk(state, run), _reading(state, run)
+    guards, turns = _guards(run), chunk(state, run)
+    value = _reading(state, run, turns)
     done = yield from read(run, value, guards)
     texts = [*(fact.text for fact in done.facts), *(memory.text for memory in value.memories)]
     unread = {turns[n - 1].id for n in done.unread}
@@ -176,7 +179,8 @@ def construct(state: RememberState, run: GraphRun) -> Step:
 
 def reextract(state: RememberState, run: GraphRun) -> Step:
     """Turns of which facts hold too little are read once more, by themselves (EvolveMem 3.1)."""
-    guards, turns, value, result = _guards(run), chunk(state, run), _reading(state, run), state["result"]
+    guards, turns, result = _guards(run), chunk(state, run), state["result"]
+    value = _reading(state, run, turns)
     known = [FactDraft.model_validate(draft) for draft in state["drafts"]]
     texts = [*(fact.text for fact in known), *(memory.text for memory in value.memories)]
     aimed = {n: turn for n, turn in enumerate(turns, 1) if turn.id in set(result["uncovered"])}
@@ -290,8 +294,8 @@ def _guards(run: GraphRun) -> Extraction:
     return run.theta.extraction if run.context.bulk else ONCE
 
 
-def _reading(state: RememberState, run: GraphRun) -> ConstructorInput:
-    turns, guidance = chunk(state, run), state.get("guidance")
+def _reading(state: RememberState, run: GraphRun, turns: Sequence[Turn]) -> ConstructorInput:
+    guidance = state.get("guidance")
     return ConstructorInput(
         turns=turn_views(turns),
         window=turn_views(window(run, turns), first=len(turns) + 1),
