@@ -225,6 +225,8 @@ def _module(name: str, path: Path, root: Path, known: set[str]) -> Module:
     )
     folder = path.relative_to(root).parent.as_posix()
     room = max((one for one in ROOMS if f"{folder}/".startswith(f"{one}/")), key=len)
+    if name == "memcycle.__main__":  # `python -m memcycle`, which is the command line
+        room = "memcycle/cli"
     return Module(name, room, path, _count(path), imports, late, bases)
 
 

@@ -14,13 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from memcycle.cli import options as opt
+from memcycle.cli.files import Format
 from memcycle.cli.options import open_memory, settings_of, theta_of
 from memcycle.cli.output import bars, note, print_json, say, say_answer, say_refused, say_usage, screen, shown
 from memcycle.cli.runs import Approver, RunOptions, begin_or_resume, exit_if_waiting, ingest_thread
 from memcycle.cli.sessions import say_probes, sources
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Verification
-from memcycle.files import Format
 
 if TYPE_CHECKING:
     from memcycle.demo import Step
@@ -119,7 +119,7 @@ def ingest(
         verification=wanted,
         approval=run_options.approval,
     )
-    from memcycle.files import choose, read_conversations
+    from memcycle.cli.files import choose, read_conversations
 
     # Everything is read and checked before a home is made or opened.
     chosen = choose(read_conversations(path, zone=settings.zone, form=form), conversation)

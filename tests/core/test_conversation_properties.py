@@ -6,10 +6,10 @@ from datetime import UTC
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memcycle.cli.files import read_conversations
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_jsonl
 from memcycle.core.turn import Conversation
-from memcycle.files import read_conversations
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -78,8 +78,7 @@ def breaks_once(role: str) -> Always:
     return Always(rule)
 
 
-@pytest.mark.parametrize("first", ["sync", "async"])
-@pytest.mark.parametrize("then", ["sync", "async"])
+@pytest.mark.parametrize(("first", "then"), [("sync", "async"), ("async", "sync")])
 def test_a_broken_run_resumes_whichever_way_the_file_is_opened(tmp_path, path, first, then):
     calls = {role: Always(rule) for role, rule in RULES.items()}
     calls |= {role: breaks_once(role) for role in ("constructor", "answerer")}
