@@ -208,24 +208,16 @@ def maintain(
     max_age_days: Annotated[
         float | None,
         typer.Option(
-            "--max-age-days",
-            metavar="DAYS",
-            help="Let expire what was last said longer ago.",
-            rich_help_panel=_LIMIT,
+            metavar="DAYS", help="Let expire what was last said longer ago.", rich_help_panel=_LIMIT
         ),
     ] = None,
     max_entries: Annotated[
         int | None,
         typer.Option(
-            "--max-entries",
-            metavar="N",
-            help="Let the least important expire beyond N entries.",
-            rich_help_panel=_LIMIT,
+            metavar="N", help="Let the least important expire beyond N entries.", rich_help_panel=_LIMIT
         ),
     ] = None,
-    kind: Annotated[
-        Kind | None, typer.Option("--kind", help="Limit only this kind.", rich_help_panel=_LIMIT)
-    ] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Limit only this kind.", rich_help_panel=_LIMIT)] = None,
     granularity: Annotated[
         Granularity | None,
         typer.Option("--granularity", "-g", help="Limit only these.", rich_help_panel=_LIMIT),

@@ -227,7 +227,7 @@ def evolve(context: typer.Context) -> None:
 def transfer(
     context: typer.Context,
     theta: Annotated[
-        Path, typer.Option("--theta", metavar="FILE", show_default=False, help="A theta evolved elsewhere.")
+        Path, typer.Option(metavar="FILE", show_default=False, help="A theta evolved elsewhere.")
     ],
 ) -> None:
     """A theta evolved elsewhere, on other data: as it is, beside the shipped one, and evolved further."""

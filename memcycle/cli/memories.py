@@ -44,7 +44,7 @@ def memories(
     granularity: Annotated[
         Granularity | None, typer.Option("--granularity", "-g", help="Only these.")
     ] = None,
-    kind: Annotated[Kind | None, typer.Option("--kind", help="Only this kind.")] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Only this kind.")] = None,
     search: Annotated[
         str | None,
         typer.Option("--search", "-s", metavar="WORDS", help="Only those that hold all these words."),
@@ -157,7 +157,7 @@ def edit(
     user: opt.AnyUser = None,
     home: opt.Home = None,
     workspace: opt.Workspace = "default",
-    why: Annotated[str, typer.Option("--why", help="A reason, kept in its history.")] = "",
+    why: Annotated[str, typer.Option(help="A reason, kept in its history.")] = "",
     embedder: opt.Embedder = None,
     chroma_url: opt.ChromaUrl = None,
     redact: opt.Redact = None,

@@ -42,24 +42,15 @@ def ingest(
         ),
     ] = "auto",
     conversation: Annotated[
-        str | None,
-        typer.Option(
-            "--conversation", metavar="ID", help="Which conversation, where the file holds several."
-        ),
+        str | None, typer.Option(metavar="ID", help="Which conversation, where the file holds several.")
     ] = None,
     sessions: Annotated[
-        str | None,
-        typer.Option("--sessions", metavar="1-3", help="Only these sessions, such as 1-3, 4- or 1,5."),
+        str | None, typer.Option(metavar="1-3", help="Only these sessions, such as 1-3, 4- or 1,5.")
     ] = None,
     chunk_turns: Annotated[
         int | None,
         typer.Option(
-            "--chunk-turns",
-            metavar="N",
-            min=1,
-            max=500,
-            show_default="as theta says",
-            help="New turns read in one go.",
+            metavar="N", min=1, max=500, show_default="as theta says", help="New turns read in one go."
         ),
     ] = None,
     no_verify: Annotated[
@@ -68,7 +59,6 @@ def ingest(
     probes: Annotated[
         int | None,
         typer.Option(
-            "--probes",
             metavar="N",
             min=1,
             max=50,
@@ -222,10 +212,10 @@ def ask(
         bool, typer.Option("--evidence-only", help="Find the evidence and stop there.")
     ] = False,
     k: Annotated[
-        int | None, typer.Option("--k", metavar="K", min=1, max=200, help="Entries of evidence at most.")
+        int | None, typer.Option(metavar="K", min=1, max=200, help="Entries of evidence at most.")
     ] = None,
     token_budget: Annotated[
-        int | None, typer.Option("--token-budget", metavar="N", min=50, help="Tokens of evidence at most.")
+        int | None, typer.Option(metavar="N", min=50, help="Tokens of evidence at most.")
     ] = None,
     checkpoints: opt.Checkpoints = None,
     resume: opt.Resume = None,
@@ -298,9 +288,7 @@ def demo(
     *,
     home: Annotated[
         Path | None,
-        typer.Option(
-            "--home", metavar="DIR", help="Keep the memory here.", show_default="a folder that is removed"
-        ),
+        typer.Option(metavar="DIR", help="Keep the memory here.", show_default="a folder that is removed"),
     ] = None,
     model: opt.Model = "rules",
     base_url: opt.BaseUrl = None,
