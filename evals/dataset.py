@@ -21,9 +21,7 @@ class Question:
         evidence: Ids of the gold turns, mended, each once, all of them turns of the sample.
         category: Its name, `multi-hop` say; None where the data have no categories.
         adversarial: Whether the right answer is that nothing of the kind was mentioned.
-        bait: The wrong answer that an adversarial question lures with.
         asked_at: When it is asked, timezone-aware; None where the data do not say.
-        dropped: What stood in the evidence and names no turn.
     """
 
     id: str
@@ -32,9 +30,7 @@ class Question:
     evidence: tuple[str, ...]
     category: str | None
     adversarial: bool = False
-    bait: str | None = None
     asked_at: datetime | None = None
-    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,14 +41,12 @@ class GivenFact:
         turns: Ids of the turns it was made from, mended, all of them turns of the sample; () for none known.
         speaker: Whom it is about.
         session: Name of the session it was made from.
-        dropped: What stood for its turns and names none.
     """
 
     text: str
     turns: tuple[str, ...]
     speaker: str | None
     session: str
-    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """LoCoMo (Maharana et al., ACL 2024): its conversations as turns, its questions, its observations as facts.
 
 The shape is that of `locomo10.json` in github.com/snap-research/locomo. The known dirt of the data is mended
-here and nowhere else: malformed evidence ids are split and normalised, ids that no turn has are dropped and
-listed, answers become text, session dates without turns are ignored.
+here and nowhere else: malformed evidence ids are split and normalised, ids that no turn has are dropped,
+answers become text, session dates without turns are ignored.
 """
 
 import re
@@ -106,16 +106,13 @@ def _question(name: str, number: int, item: Any, known: set[str]) -> Question:
     category = CATEGORIES.get(item.get("category")) if isinstance(item.get("category"), int) else None
     if category is None:
         raise BadInput(f"{where}: field 'category' is {item.get('category')!r:.40}, not 1 to 5")
-    evidence, dropped = mend_evidence(item.get("evidence") or [], known)
     return Question(
         id=str(number),
         question=text,
         answer=answer_text(item.get("answer")),
-        evidence=evidence,
+        evidence=mend_evidence(item.get("evidence") or [], known),
         category=category,
         adversarial=category == ADVERSARIAL,
-        bait=answer_text(item.get("adversarial_answer")),
-        dropped=dropped,
     )
 
 
@@ -138,23 +135,16 @@ def _facts(name: str, observations: Any, known: set[str]) -> Iterator[GivenFact]
 def _fact(where: str, session: str, speaker: str, item: Any, known: set[str]) -> GivenFact:
     match item:
         case [str() as words, ids] if clean_text(words):
-            turns, dropped = mend_evidence(ids if isinstance(ids, list) else [ids], known)
-            return GivenFact(clean_text(words), turns, clean_text(speaker) or None, session, dropped)
+            turns = mend_evidence(ids if isinstance(ids, list) else [ids], known)
+            return GivenFact(clean_text(words), turns, clean_text(speaker) or None, session)
     raise BadInput(f"{where} is not a text and its turn ids")
 
 
-def mend_evidence(values: list[Any], known: set[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Turn ids that evidence strings such as `D8:6; D9:17`, `D:11:26` and `D30:05` mean.
-
-    Returns:
-        The ids that exist, each once and in order, and the strings or ids that name no turn.
-    """
-    kept: dict[str, None] = {}
-    dropped: list[str] = []
-    for value in map(str, values):
-        found = [turn_id(str(int(s)), int(p)) for s, p in re.findall(r"D:?(\d+):(\d+)", value)]
-        kept.update(dict.fromkeys(name for name in found if name in known))
-        dropped.extend(name for name in found if name not in known)
-        if not found:
-            dropped.append(value)
-    return tuple(kept), tuple(dropped)
+def mend_evidence(values: list[Any], known: set[str]) -> tuple[str, ...]:
+    """The known turns that evidence strings such as `D8:6; D9:17`, `D:11:26` and `D30:05` mean, each once."""
+    found = [
+        turn_id(str(int(session)), int(place))
+        for value in map(str, values)
+        for session, place in re.findall(r"D:?(\d+):(\d+)", value)
+    ]
+    return tuple(dict.fromkeys(name for name in found if name in known))

@@ -59,7 +59,6 @@ def _sample(where: str, item: Any, zone: tzinfo) -> Sample:
     where = f"sample {name}"
     sessions: dict[str, Session] = {}
     flagged: list[str] = []
-    dropped = dict.fromkeys(map(str, list_in(where, item, "answer_session_ids")))
     for id_, date, contents in _haystack(where, item):
         session = unused(clean_text(str(id_)) or "session", sessions)
         place = f"{where}, session {session}"
@@ -70,8 +69,6 @@ def _sample(where: str, item: Any, zone: tzinfo) -> Sample:
         ]
         sessions[session] = Session(session, tuple(turn for turn in turns if turn is not None))
         flagged.extend(gold)
-        if gold:
-            dropped.pop(str(id_), None)
     said = sorted((one for one in sessions.values() if one.turns), key=lambda one: one.turns[0].time)
     question = Question(
         id=name,
@@ -81,8 +78,6 @@ def _sample(where: str, item: Any, zone: tzinfo) -> Sample:
         category=text_in(where, item, "question_type"),
         adversarial=name.endswith("_abs"),
         asked_at=_date(f"{where}: field 'question_date'", item.get("question_date"), zone),
-        # Sessions said to hold the answer without a turn that is flagged.
-        dropped=tuple(dropped),
     )
     return Sample(name, Conversation(name, tuple(said)), (question,))
 

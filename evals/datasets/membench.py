@@ -88,15 +88,13 @@ def _sample(name: str, kind: str, trajectory: dict[str, Any], zone: tzinfo) -> S
     steps: dict[int, list[str]] = {}
     for one, turn in zip(said, turns, strict=True):
         steps.setdefault(one.step, []).append(turn.id)
-    evidence, dropped = _evidence(qa.get("target_step_id"), steps)
     question = Question(
         id="1",
         question=text_in(where, qa, "question"),
         answer=_answer(qa),
-        evidence=evidence,
+        evidence=_evidence(qa.get("target_step_id"), steps),
         category=kind,
         asked_at=asked_at,
-        dropped=dropped,
     )
     names = dict.fromkeys(turn.session for turn in turns)
     sessions = [Session(one, tuple(turn for turn in turns if turn.session == one)) for one in names]
@@ -178,16 +176,13 @@ def _turns(where: str, said: Sequence[_Said], times: Sequence[datetime]) -> list
     return turns
 
 
-def _evidence(targets: Any, steps: dict[int, list[str]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Ids of the turns of the target steps, and the targets that name no step."""
+def _evidence(targets: Any, steps: dict[int, list[str]]) -> tuple[str, ...]:
+    """Ids of the turns of the target steps."""
     kept: dict[str, None] = {}
-    dropped: list[str] = []
-    for target in targets if isinstance(targets, list) else [] if targets is None else [targets]:
+    for target in targets if isinstance(targets, list) else [targets]:
         step = target[0] if isinstance(target, list) and target else target
-        turns = steps.get(step, []) if isinstance(step, int) else []
-        kept.update(dict.fromkeys(turns))
-        dropped.extend([] if turns else [str(target)])
-    return tuple(kept), tuple(dropped)
+        kept.update(dict.fromkeys(steps.get(step, []) if isinstance(step, int) else []))
+    return tuple(kept)
 
 
 def _answer(qa: dict[str, Any]) -> str | None:

@@ -24,9 +24,7 @@ QUESTIONS = (
     Question(
         "q2", "What did Bo build, and what did it win?", "a kite, a prize", ("D1:2", "D2:1"), "multi-hop"
     ),
-    Question(
-        "q3", "Which boat does Ann sail?", None, ("D1:1",), "adversarial", adversarial=True, bait="a yacht"
-    ),
+    Question("q3", "Which boat does Ann sail?", None, ("D1:1",), "adversarial", adversarial=True),
     Question("q4", "What is the mood?", "zestful", (), None),
 )
 FACTS = (

@@ -48,11 +48,9 @@ def test_turns_sessions_and_questions():
     assert first.text == "Look! [image: a photo of a kite]"
     assert first.time == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
     what, who = read.questions
-    assert (what.answer, what.evidence, what.dropped) == ("2022", ("D2:1", "D10:1"), ("D2:9",))
+    assert (what.answer, what.evidence) == ("2022", ("D2:1", "D10:1"))
     assert (what.id, what.category, what.adversarial) == ("1", "temporal", False)
-    assert (who.id, who.answer, who.bait, who.category, who.adversarial) == (
-        "2", None, "Ann", "adversarial", True,
-    )  # fmt: skip
+    assert (who.id, who.answer, who.category, who.adversarial) == ("2", None, "adversarial", True)
 
 
 def test_observations_are_facts_of_the_turns_they_name():
@@ -63,26 +61,26 @@ def test_observations_are_facts_of_the_turns_they_name():
             "Ann paints and plays the cello, and likes the kite that Bo built.", ("D1:2", "D1:3"), "Ann", "1"
         ),
         GivenFact("Bo built a wooden kite.", ("D1:2",), "Bo", "1"),
-        GivenFact("Bo works with wood.", (), "Bo", "1", dropped=("D1:9",)),
+        GivenFact("Bo works with wood.", (), "Bo", "1"),
         GivenFact("The kite won second prize in Linz.", ("D2:1", "D1:2"), "Bo", "2"),
     )
 
 
 @pytest.mark.parametrize(
-    ("given", "kept", "dropped"),
+    ("given", "kept"),
     [
-        (["D8:6; D9:17"], ("D8:6", "D9:17"), ()),
-        (["D:11:26"], ("D11:26",), ()),
-        (["D30:05", "D30:5"], ("D30:5",), ()),
-        (["D9:1 D4:4 D4:6"], ("D9:1", "D4:4", "D4:6"), ()),
-        (["D"], (), ("D",)),
-        (["D99:1", "D4:4"], ("D4:4",), ("D99:1",)),
-        ([], (), ()),
+        (["D8:6; D9:17"], ("D8:6", "D9:17")),
+        (["D:11:26"], ("D11:26",)),
+        (["D30:05", "D30:5"], ("D30:5",)),
+        (["D9:1 D4:4 D4:6"], ("D9:1", "D4:4", "D4:6")),
+        (["D"], ()),
+        (["D99:1", "D4:4"], ("D4:4",)),
+        ([], ()),
     ],
 )
-def test_evidence_is_mended(given, kept, dropped):
+def test_evidence_is_mended(given, kept):
     known = {"D8:6", "D9:17", "D11:26", "D30:5", "D9:1", "D4:4", "D4:6"}
-    assert mend_evidence(given, known) == (kept, dropped)
+    assert mend_evidence(given, known) == kept
 
 
 @pytest.mark.parametrize(
@@ -158,7 +156,6 @@ def test_the_data_set():
     assert sum(len(s.conversation.turns) for s in samples) == 5882
     assert [len(s.questions) for s in samples] == [199, 105, 193, 260, 242, 158, 190, 239, 196, 204]
     questions = [question for s in samples for question in s.questions]
-    assert [dropped for question in questions for dropped in question.dropped] == ["D10:19", "D", "D4:36"]
     assert sum(not question.evidence for question in questions) == 4
     facts = [fact for s in samples if s.id in TUNING for fact in s.facts]
     assert len(facts) == 1210
