@@ -29,7 +29,7 @@ ATOMIC = Intent(fine=False, abs=False, event=False, atomic=True)
 @pytest.fixture
 def told(cycle):
     cycle.remember("I keep bees on the roof", "Marta rows boats", "The boats are painted green")
-    cycle.end()
+    cycle.end(verify=False)
     return cycle
 
 
