@@ -17,40 +17,41 @@ LOCK_FOLDER = "locks"
 
 
 class WriterLock:
-    """Held by the one process that writes the embedded index of `home`.
+    """Held by the one process that writes the embedded index of `home`, which is created when absent.
 
     Not re-entrant: a process opens a home once and shares it.
-
-    Args:
-        home: Directory of the memory; created when absent.
-        timeout: Seconds to wait for another process to let go.
     """
 
-    def __init__(self, home: Path, timeout: float) -> None:
-        self._home, self._timeout = home, timeout
-        folder = home / LOCK_FOLDER
-        self._pid_file = folder / "writer.pid"
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._pid_file = home / LOCK_FOLDER / "writer.pid"
         # Opened in one thread and closed in another under `ainvoke`, so not thread-local.
-        self._lock = FileLock(folder / "writer.lock", thread_local=False)
+        self._lock = FileLock(home / LOCK_FOLDER / "writer.lock", thread_local=False)
 
-    @property
-    def held(self) -> bool:
-        """Whether this object holds the lock."""
-        return self._lock.is_locked
-
-    def acquire(self) -> Self:
+    def acquire(self, timeout: float) -> Self:
         """Takes the lock.
+
+        Args:
+            timeout: Seconds to wait for another process to let go.
 
         Raises:
             StoreBusy: another process, or another opening in this one, holds it. Names the pid.
             StoreError: the home cannot be written.
         """
-        if self.held:
-            raise self._refusal(os.getpid())
         try:
             self._pid_file.parent.mkdir(parents=True, exist_ok=True)
-            self._wait()
-            self._write_pid()
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout:
+                if self._holder() == os.getpid():
+                    raise
+                self._lock.acquire(timeout=timeout)
+            # Replaced in one step, so that a process just being refused never reads half a number.
+            fresh = self._pid_file.with_suffix(".new")
+            fresh.write_text(str(os.getpid()), encoding="ascii")
+            fresh.replace(self._pid_file)
+        except Timeout as error:
+            raise self._refusal() from error
         except OSError as error:
             self.release()
             reason = error.strerror or type(error).__name__
@@ -61,43 +62,19 @@ class WriterLock:
 
     def release(self) -> None:
         """Lets go; nothing when it is not held."""
-        if self.held:
+        if self._lock.is_locked:
             self._pid_file.unlink(missing_ok=True)
             self._lock.release()
 
-    def __enter__(self) -> Self:
-        return self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def _wait(self) -> None:
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            if self.holder() == os.getpid():
-                raise self._refusal(os.getpid()) from None
-        else:
-            return
-        try:
-            self._lock.acquire(timeout=self._timeout)
-        except Timeout:
-            raise self._refusal(self.holder()) from None
-
-    def holder(self) -> int | None:
+    def _holder(self) -> int | None:
         """The pid the holder wrote; None when there is none or it cannot be read."""
         try:
             return int(self._pid_file.read_text(encoding="ascii"))
         except (OSError, ValueError):
             return None
 
-    def _write_pid(self) -> None:
-        # Replaced in one step, so that a process just being refused never reads half a number.
-        fresh = self._pid_file.with_suffix(".new")
-        fresh.write_text(str(os.getpid()), encoding="ascii")
-        fresh.replace(self._pid_file)
-
-    def _refusal(self, pid: int | None) -> StoreBusy:
+    def _refusal(self) -> StoreBusy:
+        pid = self._holder()
         if pid == os.getpid():
             return StoreBusy(
                 f"{self._home} is already open in this process; share that one or close it first"

@@ -57,7 +57,7 @@ def update(target, text, *turns, **fields) -> Edit:
 
 def heard(bank, scope, *ids) -> None:
     """Makes turns known, without entries of their own and out of the way of those a test stages."""
-    with bank.ledger.write(scope) as conn:
+    with bank.ledger.write() as conn:
         taken = conn.execute("SELECT count(*) FROM turns").fetchone()[0]
         for n, name in enumerate(ids, taken + 1):
             if turn_rows.id_free(conn, scope, name):

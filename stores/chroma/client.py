@@ -72,7 +72,7 @@ class EmbeddedClient:
         self._path, self.prefix = home / FOLDER, prefix
         self.where = str(self._path)
         self._slack = Slack(self._path)
-        self._writer = WriterLock(home, lock_timeout).acquire()
+        self._writer = WriterLock(home).acquire(lock_timeout)
         self._api: Client | None = None
         self._closed = False
         try:

@@ -1,6 +1,5 @@
 """Opens the ledger's SQLite file and hands out its connections: many readers, one writer."""
 
-import hashlib
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -10,58 +9,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from memcycle.core.errors import LedgerDamaged, StoreBusy, StoreError
-from memcycle.core.scope import Scope
 from memcycle.core.world import World
 from memcycle.stores.ledger import schema
-
-BUCKETS = 64
-"""Lock files are shared by hash, so their number does not grow with the users, nor their names tell them."""
-
-
-class ScopeLocks:
-    """One lock a bucket of base scopes. The kernel frees a lock whose process dies.
-
-    Args:
-        folder: Where the lock files stand; must exist when a lock is taken.
-        seconds: How long to wait for a lock.
-    """
-
-    def __init__(self, folder: Path, seconds: float) -> None:
-        self._folder, self._seconds = folder, seconds
-        self._threads = [threading.Lock() for _ in range(BUCKETS)]
-
-    @contextmanager
-    def hold(self, scope: Scope | None) -> Iterator[None]:
-        """Holds the lock of the base scope of `scope`; nothing without one.
-
-        Raises:
-            StoreBusy: another thread or process held it for too long.
-        """
-        if scope is None:
-            yield
-            return
-        bucket = int.from_bytes(hashlib.blake2b(scope.key.encode(), digest_size=8).digest(), "big") % BUCKETS
-        thread_lock = self._threads[bucket]
-        if not thread_lock.acquire(timeout=self._seconds):
-            raise self._too_long()
-        try:
-            file_lock = FileLock(self._folder / f"scope-{bucket:02d}.lock", thread_local=False)
-            try:
-                file_lock.acquire(timeout=self._seconds, poll_interval=0.005)
-            except Timeout as error:
-                raise self._too_long() from error
-            try:
-                yield
-            finally:
-                file_lock.release()
-        finally:
-            thread_lock.release()
-
-    def _too_long(self) -> StoreBusy:
-        return StoreBusy(
-            f"another write to this user's memory has not ended for {self._seconds:.0f} s; try again"
-        )
-
 
 BUSY_SECONDS = 30.0
 """How long a write waits for another one. Single writes take milliseconds, a rebuild seconds."""
@@ -92,7 +41,8 @@ class Ledger:
     def __init__(self, path: Path, world: World, *, read_only: bool = False) -> None:
         self.path, self.world, self.read_only = path, world, read_only
         self._log = path.with_name(f"{path.name}-wal")
-        self._locks = ScopeLocks(path.parent / "locks", BUSY_SECONDS)
+        # SQLite lets writers in by chance; those of one process wait for their turn.
+        self._writing = threading.Lock()
         self._guard = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
@@ -129,11 +79,10 @@ class Ledger:
             yield conn
 
     @contextmanager
-    def write(self, scope: Scope | None = None) -> Iterator[sqlite3.Connection]:
+    def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction, committed at the end, rolled back on any exception. Do not nest.
 
-        Holds the lock of the base scope, between threads and processes; without a scope only the
-        database's own write lock (which excludes every other writer too).
+        It excludes every other writer of the home, also in other processes.
 
         Raises:
             StoreBusy: another write did not end in time.
@@ -141,18 +90,23 @@ class Ledger:
         """
         if self.read_only:
             raise StoreError(f"{self.path.parent} is open for reading only")
-        with self._locks.hold(scope), self._explained(), self._connection() as conn:
-            conn.execute("BEGIN IMMEDIATE")
-            try:
-                if self._spilled():
-                    # Only a transaction that begins after it can begin the log anew.
+        if not self._writing.acquire(timeout=BUSY_SECONDS):
+            raise StoreBusy(f"another write has not ended for {BUSY_SECONDS:.0f} s; try again")
+        try:
+            with self._explained(), self._connection() as conn:
+                conn.execute("BEGIN IMMEDIATE")
+                try:
+                    if self._spilled():
+                        # Only a transaction that begins after it can begin the log anew.
+                        conn.rollback()
+                        conn.execute("BEGIN IMMEDIATE")
+                    yield conn
+                except BaseException:
                     conn.rollback()
-                    conn.execute("BEGIN IMMEDIATE")
-                yield conn
-            except BaseException:
-                conn.rollback()
-                raise
-            conn.commit()
+                    raise
+                conn.commit()
+        finally:
+            self._writing.release()
 
     def compact(self) -> None:
         """Rewrites the file without its free pages, where deleted text may lie. `checkpoint` must follow."""

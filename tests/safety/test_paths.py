@@ -29,9 +29,9 @@ NASTY = (
 
 
 def tree(folder: Path) -> set[str]:
-    """Names of all that lies below; not those of Chroma's own, nor of the locks, which are numbered."""
+    """Names of all that lies below, but for those of Chroma's own."""
     names = {str(path.relative_to(folder)) for path in folder.rglob("*")}
-    own = re.compile(r"outer/home/(chroma/.*|locks/scope-\d\d\.lock)")
+    own = re.compile(r"outer/home/chroma/.*")
     return {name for name in names if not own.fullmatch(name)}
 
 

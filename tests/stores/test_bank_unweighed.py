@@ -184,7 +184,7 @@ def test_applied_tells_which_merges_changed_nothing(bank):
 def test_probes_stored_before_it_are_read_still(bank):
     stage(bank, 1)
     bank.save_probes(ANN, [probe(bank, repair=Repair(draft={"text": "x"}, turn="D1:1", decision="NOOP"))])
-    with bank.ledger.write(ANN) as conn:
+    with bank.ledger.write() as conn:
         conn.execute("UPDATE probes SET data = json_remove(data, '$.repair.considered')")
     assert [one.considered for one in repairs(bank)] == [()]
 

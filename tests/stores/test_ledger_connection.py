@@ -8,7 +8,6 @@ from contextlib import closing
 import pytest
 
 from memcycle.core.errors import StoreError
-from memcycle.core.scope import Scope
 from memcycle.core.world import World
 from memcycle.stores.ledger import meta, schema
 from memcycle.stores.ledger.connection import LOG_BYTES, Ledger
@@ -220,19 +219,19 @@ def test_a_closed_ledger_says_so(path):
         pass
 
 
-def test_one_scopes_writes_wait_for_each_other(path):
+def test_writes_wait_for_each_other(path):
     ledger, order = opened(path), []
     inside, release = threading.Event(), threading.Event()
 
     def first():
-        with ledger.write(Scope(user="ann", session="1")):
+        with ledger.write():
             inside.set()
             release.wait(10)
             order.append("first")
 
     def second():
         inside.wait(10)
-        with ledger.write(Scope(user="ann", session="2")):
+        with ledger.write():
             order.append("second")
 
     with ThreadPoolExecutor(2) as pool:
@@ -249,12 +248,11 @@ _CHILD = """
 import sys
 from pathlib import Path
 from memcycle.core.world import World
-from memcycle.core.scope import Scope
 from memcycle.stores.ledger.connection import Ledger
 
 ledger = Ledger.open(Path(sys.argv[1]), World())
 for _ in range(20):
-    with ledger.write(Scope(user="ann")) as conn:
+    with ledger.write() as conn:
         row = conn.execute("SELECT value FROM meta WHERE key = 'n'").fetchone()
         number = int(row[0]) + 1 if row else 1
         conn.execute("INSERT OR REPLACE INTO meta VALUES ('n', ?)", (str(number),))
@@ -268,13 +266,4 @@ def test_processes_that_create_and_write_at_once_lose_nothing(path):
     ledger = opened(path)
     with ledger.read() as conn:
         assert conn.execute("SELECT value FROM meta WHERE key = 'n'").fetchone()[0] == "60"
-    ledger.close()
-
-
-def test_lock_files_do_not_tell_who(path):
-    ledger = opened(path)
-    with ledger.write(Scope(user="ann-secret-name")):
-        names = [file.name for file in (path.parent / "locks").iterdir()]
-    assert names
-    assert not any("ann" in name for name in names)
     ledger.close()

@@ -77,7 +77,7 @@ class Memory:
         }
         entry = new_entry(Scope(user=user, session=session), granularity, text, status=status, **fields)
         values = None if vector is None else np.array([*vector, *[0] * (DIM - len(vector))], dtype=np.float32)
-        with self.ledger.write(entry.scope) as conn:
+        with self.ledger.write() as conn:
             Writer(conn, self.world).insert(entry, values)
         if values is not None and status == "active":
             self.index.vectors[granularity, entry.id] = values

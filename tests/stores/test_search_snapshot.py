@@ -218,7 +218,7 @@ def do(bank, step):
     elif kind == "forget":
         bank.forget(HER, old.id, only=pick % 2 == 0)
     elif kind == "weigh":
-        with bank.ledger.write(HER) as conn:
+        with bank.ledger.write() as conn:
             conn.execute("UPDATE entries SET reinforcement = 0.1 WHERE id = ?", (old.id,))
     else:
         with contextlib.suppress(BadInput, UnknownEntry):
@@ -314,7 +314,7 @@ def test_after_wiping_a_user_nothing_tells_of_them(listed, kept):
 
 
 def test_only_the_last_changes_are_kept(listed, kept):
-    with listed.ledger.write(ANN) as conn:
+    with listed.ledger.write() as conn:
         for _ in range(schema.CHANGES_KEPT // 3 + 1):
             conn.execute("UPDATE entries SET importance = 0.4")
     with listed.ledger.read() as conn:
