@@ -4,7 +4,7 @@ import json
 import uuid
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from typing_extensions import TypedDict
 
 from memcycle.core.scope import Scope
@@ -74,43 +74,64 @@ class Attempt(BaseModel):
         return set(self.cited or self.evidence)
 
 
+RepairState = Literal["proposed", "refused", "skipped", "written", "kept", "rolled_back", "failed"]
+_WEIGHED: tuple[RepairState, ...] = ("kept", "rolled_back")
+_FLAGS = ("failed", "wrote", "settled", "rolled_back")
+
+
 class Repair(BaseModel):
     """What was done about a failed probe.
 
     Attributes:
+        state: `proposed` until it is decided; then `refused` by a guard, `skipped` since there was nothing to
+            write, or `written`. What was written is `kept` or `rolled_back` once it was weighed; what never
+            was is taken back when the session is committed or examined anew. `failed` where the Repairer did;
+            `why` says how.
         cause: Whether the information was missing, or stored and only hard to find.
         draft: The proposed fact as `FactDraft` data, None for NOOP. turn: id of the turn it rests on.
         decision: INSERT, MERGE or SKIP of the Consolidator; NOOP of the Repairer; REFUSED by a guard.
         entry: Id of the entry that holds it now, or held it until it was rolled back.
         considered: Ids of the stored entries that the Repairer and the Consolidator were shown.
-        wrote: Whether it changed memory. rolled_back: whether that was taken back. settled: whether it was
-            weighed; what was not is taken back when the session is committed or examined anew.
-        failed: Whether the Repairer failed; `why` says how.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    state: RepairState = "proposed"
     cause: Literal["missing", "hard to find", "unknown"] = "unknown"
     draft: dict[str, Any] | None = None
     turn: str | None = None
     decision: Decision | None = None
     entry: str | None = None
     considered: tuple[str, ...] = ()
-    wrote: bool = False
-    rolled_back: bool = False
-    settled: bool = False
-    failed: bool = False
     why: str = ""
 
     @property
     def stands(self) -> bool:
         """Whether what it wrote is in memory, as far as the examination knows."""
-        return self.wrote and not self.rolled_back
+        return self.state in ("written", "kept")
 
-    @property
-    def waits(self) -> bool:
-        """Whether what it wrote is in memory and nobody weighed it."""
-        return self.stands and not self.settled
+    def overtaken_by(self, known: "Repair") -> bool:
+        """Whether `known`, noted by another end of the session, has come further than this."""
+        return known.state in _WEIGHED or (
+            known.state == "written" and self.state not in ("written", *_WEIGHED)
+        )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_flags(cls, data: Any) -> Any:
+        """Former versions stored four flags in place of the state."""
+        if not isinstance(data, dict) or "wrote" not in data:
+            return data
+        rest = dict(data)
+        failed, wrote, settled, rolled_back = (rest.pop(name, False) for name in _FLAGS)
+        state: RepairState = "proposed" if rest.get("decision") is None else "skipped"
+        if failed:
+            state = "failed"
+        elif wrote:
+            state = "rolled_back" if rolled_back else "kept" if settled else "written"
+        elif rest.get("decision") == "REFUSED":
+            state = "refused"
+        return {**rest, "state": state}
 
 
 class Probe(BaseModel):

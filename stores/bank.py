@@ -545,7 +545,7 @@ class Bank:
         already is left as it is, so that this is safe to repeat.
 
         Args:
-            decided: Fields of the repair. `entry` and `wrote` are filled in from the edit.
+            decided: Fields of the repair. `state` and `entry` are filled in from what came of the edit.
 
         Returns:
             The repair as it stands; None, and nothing is written, where the probe or its proposal is gone, or

@@ -136,7 +136,7 @@ def _mend_chains(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry], id
 
 def _drop_probes(writer: Writer, scope: Scope, said: Sequence[str], ids: set[str]) -> None:
     dropped = probes.holding(writer.conn, scope, said, ids)
-    unweighed = [one for one in dropped if one.repair is not None and one.repair.waits]
+    unweighed = [one for one in dropped if one.repair is not None and one.repair.state == "written"]
     undo.retract_repairs(writer, scope, unweighed, "what it was examined with was forgotten")
     probes.delete(writer.conn, scope, dropped)
 

@@ -57,7 +57,7 @@ def write_repair(
 ) -> Repair | None:
     """Applies what was decided of a probe's repair and notes it there; see `Bank.write_repair`."""
     probe = probes.by_ids(writer.conn, scope, [probe_id]).get(probe_id)
-    if probe is None or probe.repair is None or probe.repair.decision is not None:
+    if probe is None or probe.repair is None or probe.repair.state != "proposed":
         return probe.repair if probe is not None else None
     if prepared and not session_rows.is_open(writer.conn, scope, session_of(scope)):
         prepared, decided = [], _OVERTAKEN
@@ -65,7 +65,7 @@ def write_repair(
     if not probes.resting(writer.conn, scope, [probe.model_copy(update={"repair": repair})]):
         return None
     applied = edits.apply_edits(writer, scope, prepared, embedder)
-    repair = repair.model_copy(update=_outcome(applied))
+    repair = repair.model_copy(update=_outcome(applied, repair.decision))
     probes.put(writer.conn, scope, [probe.model_copy(update={"repair": repair})])
     return repair
 
@@ -110,27 +110,30 @@ def commit(writer: Writer, scope: Scope, until: int | None, unverified: str, rep
     return activated
 
 
-def _outcome(applied: Applied) -> dict[str, Any]:
+def _outcome(applied: Applied, decision: str | None) -> dict[str, Any]:
     """What came of a repair's one edit, as fields of the repair."""
     for entry in applied.unchanged:
-        return {"decision": "SKIP", "entry": entry, "why": "it is stored, and rests on that turn already"}
+        why = "it is stored, and rests on that turn already"
+        return {"state": "skipped", "decision": "SKIP", "entry": entry, "why": why}
     for entry in (*applied.added, *applied.updated, *applied.merged):
-        return {"entry": entry, "wrote": True}
-    why = "; ".join(rejected.why for rejected in applied.rejected)
-    return {"decision": "REFUSED", "entry": None, "why": why} if applied.rejected else {}
+        return {"state": "written", "entry": entry}
+    if applied.rejected:
+        why = "; ".join(rejected.why for rejected in applied.rejected)
+        return {"state": "refused", "decision": "REFUSED", "entry": None, "why": why}
+    return {"state": "refused" if decision == "REFUSED" else "skipped"}
 
 
 def _is_unweighed(probe: Probe) -> bool:
     """Whether its repair stands in memory though nobody could say that it helps."""
     repair = probe.repair
-    return repair is not None and (repair.waits or (repair.stands and probe.verdict == "ungraded"))
+    return repair is not None and repair.stands and (repair.state == "written" or probe.verdict == "ungraded")
 
 
 def _changed(old: Probe, new: Mapping[str, Any]) -> Probe:
     """The probe with new fields. Of two ends at once, one may have written or weighed a repair that the other
     does not know of: that note stays."""
-    known, repair = old.repair, new.get("repair")
-    if known is not None and repair is not None and (known.settled or (known.waits and not repair.wrote)):
+    repair = new.get("repair")
+    if repair is not None and old.repair is not None and repair.overtaken_by(old.repair):
         new = {name: value for name, value in new.items() if name != "repair"}
     return old.model_copy(update=dict(new))
 
@@ -138,7 +141,7 @@ def _changed(old: Probe, new: Mapping[str, Any]) -> Probe:
 def _settle(writer: Writer, scope: Scope) -> None:
     """Takes back what repairs of the session wrote and nobody weighed: their examination was broken off."""
     found = probes.of_scope(writer.conn, scope)
-    waiting = [one for one in found if one.repair is not None and one.repair.waits]
+    waiting = [one for one in found if one.repair is not None and one.repair.state == "written"]
     if not waiting:
         return
     gone = {one.repair.entry for one in waiting if one.repair is not None}
@@ -149,9 +152,8 @@ def _settle(writer: Writer, scope: Scope) -> None:
 def _without(probe: Probe, gone: set[str | None]) -> Probe:
     """The probe as it stands without what these entries brought."""
     changes: dict[str, Any] = {}
-    if probe.repair is not None and probe.repair.waits:
-        weighed = {"rolled_back": True, "settled": True, "why": _UNWEIGHED}
-        changes["repair"] = probe.repair.model_copy(update=weighed)
+    if probe.repair is not None and probe.repair.state == "written":
+        changes["repair"] = probe.repair.model_copy(update={"state": "rolled_back", "why": _UNWEIGHED})
     if probe.after is not None and gone & probe.after.rests_on:
         changes["as_before"] = True
     return probe.model_copy(update=changes)

@@ -105,22 +105,22 @@ def _status(scope: Scope, info: "SessionInfo | None") -> dict[str, str | None]:
 
 def unrepaired(probes: Sequence[Probe]) -> str:
     """Why what memory could not answer was not repaired, where the Repairer failed; else empty."""
-    failed = (probe.repair for probe in probes if probe.repair is not None and probe.repair.failed)
+    failed = (probe.repair for probe in probes if probe.repair is not None and probe.repair.state == "failed")
     return next((repair.why for repair in failed), "")
 
 
 def report(probes: Sequence[Probe], state: SessionState) -> SessionReport:
     """The run in counts."""
-    repairs = [probe.repair for probe in probes if probe.repair is not None and probe.repair.wrote]
-    # What nobody weighed, since another end wrote it, is taken back by the commit.
-    lasting = [repair for repair in repairs if repair.settled and not repair.rolled_back]
+    repairs = [probe.repair for probe in probes if probe.repair is not None]
+    lasting = [repair for repair in repairs if repair.state == "kept"]
     return SessionReport(
         probes=len(probes),
         passed_before=sum(probe.passed_before for probe in probes),
         passed_after=sum(probe.verdict == "passed" for probe in probes),
         ungraded=sum(probe.verdict == "ungraded" for probe in probes),
         repairs=len(lasting),
-        rolled_back=len(repairs) - len(lasting),
+        # What nobody weighed, since another end wrote it, is taken back by the commit.
+        rolled_back=sum(repair.state in ("written", "rolled_back") for repair in repairs),
         merged=sum(repair.decision == "MERGE" for repair in lasting) + state["maintained"].get("merged", 0),
         usage=state.get("usage") or {},
     )

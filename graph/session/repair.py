@@ -52,7 +52,7 @@ def repair(state: ProbeState, run: GraphRun) -> Step:
     try:
         output: RepairerOutput = yield run.call("repairer", value)
     except RoleFailed as failed:
-        repair, warnings = Repair(decision="NOOP", failed=True, why=failed.brief), [str(failed)]
+        repair, warnings = Repair(state="failed", decision="NOOP", why=failed.brief), [str(failed)]
     else:
         considered = tuple(entry.id for entry in memories)
         repair = proposed(output, turns).model_copy(update={"considered": considered})
@@ -148,7 +148,7 @@ def write_repair(state: SessionState, run: GraphRun) -> dict[str, Any]:
         return {"proposal": None}
     edit = Edit.model_validate(state["edit"]) if state["edit"] is not None else None
     repair = run.bank.write_repair(run.scope, str(state["proposal"]), edit, decision)
-    if repair is not None and repair.wrote:
+    if repair is not None and repair.stands:
         written = [*written, str(repair.entry)]
     return {"proposal": None, "edit": None, "decision": None, "written": written, "round": 1}
 
@@ -167,7 +167,7 @@ def roll_back(state: SessionState, run: GraphRun) -> dict[str, Any]:
     warnings = [
         f"the repair for probe {probe.n} was rolled back: {probe.repair.why}"
         for probe in probes_of(state, run)
-        if probe.repair is not None and probe.repair.rolled_back
+        if probe.repair is not None and probe.repair.state == "rolled_back"
     ]
     return {"warnings": warnings}
 
@@ -179,7 +179,7 @@ def _standing(run: GraphRun, probes: Sequence[Probe]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for probe in probes:
-        if probe.repair is None or not probe.repair.waits:
+        if probe.repair is None or probe.repair.state != "written":
             continue
         chain = [str(probe.repair.entry)]
         while (heir := _heir(run, chain[-1])) is not None and heir not in chain:
@@ -194,17 +194,17 @@ def _heir(run: GraphRun, entry: str) -> str | None:
 
 def is_open(probe: Probe) -> bool:
     """Whether the probe's repair is proposed and not decided yet."""
-    return probe.repair is not None and probe.repair.draft is not None and probe.repair.decision is None
+    return probe.repair is not None and probe.repair.state == "proposed"
 
 
 def proposed(output: RepairerOutput, turns: Sequence[Turn]) -> Repair:
     """What the Repairer proposes, if its span stands in a turn that a person said; else why not."""
     if output.op == "NOOP" or output.fact is None:
-        return Repair(cause=output.cause, decision="NOOP", why=output.why)
+        return Repair(state="skipped", cause=output.cause, decision="NOOP", why=output.why)
     turn = _source(output.fact, turns)
     if turn is None:
         why = "its span does not stand in a turn of the session that a person said"
-        return Repair(cause=output.cause, decision="REFUSED", why=why)
+        return Repair(state="refused", cause=output.cause, decision="REFUSED", why=why)
     draft = FactDraft.model_validate(output.fact.model_dump())
     return Repair(cause=output.cause, draft=draft.model_dump(mode="json"), turn=turn.id, why=output.why)
 
@@ -269,10 +269,10 @@ def settled(probes: Sequence[Probe], failures: Mapping[str, str]) -> dict[str, d
     gone = {probe.repair.entry for probe in probes if probe.id in failures and probe.repair}
     changes: dict[str, dict[str, Any]] = {}
     for probe in probes:
-        if probe.repair is not None and probe.repair.waits:
-            failed = {"rolled_back": True, "why": failures[probe.id]} if probe.id in failures else {}
-            weighed = probe.repair.model_copy(update={"settled": True, **failed})
-            changes.setdefault(probe.id, {})["repair"] = weighed
+        if probe.repair is not None and probe.repair.state == "written":
+            failed = probe.id in failures
+            weighed = {"state": "rolled_back", "why": failures[probe.id]} if failed else {"state": "kept"}
+            changes.setdefault(probe.id, {})["repair"] = probe.repair.model_copy(update=weighed)
         if probe.after is not None and gone & probe.after.rests_on:
             changes.setdefault(probe.id, {})["as_before"] = True
     return changes

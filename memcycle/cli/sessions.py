@@ -91,17 +91,16 @@ def _answer(tried: "Attempt") -> Text:
 
 
 def _repair(repair: "Repair") -> Text:
-    told = _of((repair.decision or "not decided", "bold" if repair.wrote else "yellow"))
+    back = repair.state == "rolled_back"
+    told = _of((repair.decision or "not decided", "bold" if repair.stands or back else "yellow"))
     if repair.entry is not None:
         told.append(f" {repair.entry[:SHORT]}", "cyan")
     if repair.draft is not None:
         told.append(f"  {one_line(str(repair.draft.get('text', '')))}")
     told.append(f"  (information {repair.cause})" if repair.cause != "unknown" else "", "dim")
-    if repair.rolled_back:
+    if back:
         told.append("  ROLLED BACK", "bold red")
-    return told.append(
-        f"  {one_line(repair.why)}" if repair.why else "", "red" if repair.rolled_back else "dim"
-    )
+    return told.append(f"  {one_line(repair.why)}" if repair.why else "", "red" if back else "dim")
 
 
 def _of(*parts: tuple[str, str]) -> Text:

@@ -34,9 +34,14 @@ def told_probes(scope, fact) -> list[Probe]:
         Attempt(answer="a cat", verdict="failed", why="no"),
     )
     draft = {"text": "Ann's dog is called Pixel [bold]\x1b]0;x\x07."}
-    wrote = Repair(cause="missing", draft=draft, turn="D1:1", decision="INSERT", entry=fact, wrote=True)
+    wrote = Repair(cause="missing", draft=draft, turn="D1:1", decision="INSERT", entry=fact, state="kept")
     undone = wrote.model_copy(
-        update={"decision": "MERGE", "cause": "hard to find", "rolled_back": True, "why": "it did not help"}
+        update={
+            "decision": "MERGE",
+            "cause": "hard to find",
+            "state": "rolled_back",
+            "why": "it did not help",
+        }
     )
     fates = [
         {"kind": "single-hop", "before": passed},
@@ -44,7 +49,7 @@ def told_probes(scope, fact) -> list[Probe]:
         {"kind": "cross-session", "before": failed, "repair": undone, "after": failed, "as_before": True},
         {
             "before": Attempt(verdict="failed", abstained=True),
-            "repair": Repair(decision="NOOP", why="is there"),
+            "repair": Repair(state="skipped", decision="NOOP", why="is there"),
         },
         {"before": Attempt(answer="?", why="role 'grader' failed")},
         {"before": failed, "repair": Repair(draft=draft, turn="D1:2")},

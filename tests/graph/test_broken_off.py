@@ -88,7 +88,7 @@ def test_turns_merged_into_a_stored_fact_leave_it_with_the_broken_off_end(cycle)
 def test_a_repair_that_was_weighed_stays_when_the_session_is_examined_again(cycle):
     lost(cycle, repairer=Scripted(adds(ALLERGY)))
     (probe,) = probes(cycle)
-    assert probe.repair.settled
+    assert probe.repair.state == "kept"
     result = cycle.end(verify=True, **(plain() | {"episode_writer": Scripted()}))["result"]
     assert (result["passed_before"], repairs(cycle.bank)) == (1, [ALLERGY.text])
 

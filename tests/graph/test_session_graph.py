@@ -167,7 +167,7 @@ def test_a_repair_that_does_not_help_is_rolled_back(cycle):
     assert cycle.facts() == []
     assert "rolled back" in result["warnings"][-1]
     probe = only_probe(cycle)
-    assert probe.repair.rolled_back
+    assert probe.repair.state == "rolled_back"
     actions = [event.action for event in cycle.bank.history(ANA, probe.repair.entry)]
     assert actions == ["add", "undo"]
 

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from memcycle.core.edit import Edit
@@ -33,7 +35,7 @@ def rich(fact, words):
     """A probe with these words in every field that can hold some."""
     tried = {"answer": words, "evidence": (fact,), "cited": (fact,), "why": words}
     repair = Repair(
-        cause="missing", draft={"text": words}, turn="D1:2", decision="INSERT", entry=fact, wrote=True,
+        cause="missing", draft={"text": words}, turn="D1:2", decision="INSERT", entry=fact, state="written",
         why=words,
     )  # fmt: skip
     return probe(
@@ -173,9 +175,9 @@ def test_what_was_forgotten_meanwhile_is_not_stored_again(bank):
 
 def test_an_entry_that_was_taken_back_leaves_its_probe(bank):
     (fact,) = stage(bank, 1)
-    bank.save_probes(ANN, [probe(1, repair=Repair(entry=fact, wrote=True))])
+    bank.save_probes(ANN, [probe(1, repair=Repair(entry=fact, state="written"))])
     bank.apply(ANN, [Edit(op="DELETE", target=fact, quote="no")])
-    rolled_back = probe(1, repair=Repair(entry=fact, wrote=True, rolled_back=True))
+    rolled_back = probe(1, repair=Repair(entry=fact, state="rolled_back"))
     bank.save_probes(ANN, [rolled_back])
     assert bank.probes(ANN) == [rolled_back]
 
@@ -230,7 +232,7 @@ def test_a_repair_is_written_and_noted_at_once_or_not_at_all(bank, monkeypatch):
     assert bank.entries(ANN, granularity="fact") == []
     repair = bank.write_repair(ANN, asked.id, add("Ann keeps bees", "D1:1"), {"decision": "INSERT"})
     (entry,) = bank.entries(ANN, granularity="fact")
-    assert (repair.wrote, repair.entry, repair.settled) == (True, entry.id, False)
+    assert (repair.state, repair.entry) == ("written", entry.id)
     assert bank.write_repair(ANN, asked.id, add("other", "D1:1"), {"decision": "INSERT"}) == repair
     assert bank.entries(ANN, granularity="fact") == [entry]
 
@@ -248,18 +250,41 @@ def test_a_refused_repair_says_why(bank):
     asked = probe(1, repair=Repair(draft={"text": "x"}, turn="D1:1"))
     bank.save_probes(ANN, [asked])
     repair = bank.write_repair(ANN, asked.id, add("x", "D1:99"), {"decision": "INSERT", "why": "new"})
-    assert (repair.decision, repair.wrote, repair.entry) == ("REFUSED", False, None)
+    assert (repair.decision, repair.state, repair.entry) == ("REFUSED", "refused", None)
     assert "turn D1:99" in repair.why
 
 
-@pytest.mark.parametrize("settled", [True, False])
-def test_probes_made_anew_take_back_what_nobody_weighed(bank, settled):
+@pytest.mark.parametrize("state", ["kept", "written"])
+def test_probes_made_anew_take_back_what_nobody_weighed(bank, state):
     bank.stage_turns(ANN, [said(1), said(2)])
     failed = Attempt(verdict="failed")
     asked = probe(1, before=failed, repair=Repair(draft={"text": "x"}, turn="D1:1"))
     bank.save_probes(ANN, [asked])
     edit = add("Ann keeps bees", "D1:1").model_copy(update={"actor": REPAIRER})
     repair = bank.write_repair(ANN, asked.id, edit, {"decision": "INSERT"})
-    bank.update_probes(ANN, {asked.id: {"repair": repair.model_copy(update={"settled": settled})}})
+    bank.update_probes(ANN, {asked.id: {"repair": repair.model_copy(update={"state": state})}})
     bank.save_probes(ANN, [probe(1)], replace_part=1)
-    assert texts(bank.entries(ANN, granularity="fact")) == (["Ann keeps bees"] if settled else [])
+    assert texts(bank.entries(ANN, granularity="fact")) == (["Ann keeps bees"] if state == "kept" else [])
+
+
+@pytest.mark.parametrize(
+    ("flags", "decision", "state"),
+    [
+        ({}, None, "proposed"),
+        ({"failed": True}, "NOOP", "failed"),
+        ({}, "NOOP", "skipped"),
+        ({}, "REFUSED", "refused"),
+        ({"wrote": True}, "INSERT", "written"),
+        ({"wrote": True, "settled": True}, "MERGE", "kept"),
+        ({"wrote": True, "settled": True, "rolled_back": True}, "INSERT", "rolled_back"),
+    ],
+)
+def test_repairs_of_former_versions_are_read(bank, flags, decision, state):
+    bank.stage_turns(ANN, [said(1), said(2)])
+    bank.save_probes(ANN, [probe(1, repair=Repair(draft={"text": "x"}, turn="D1:1"))])
+    stored = {"draft": {"text": "x"}, "turn": "D1:1", "decision": decision, "entry": None, "why": ""}
+    stored |= {"failed": False, "wrote": False, "settled": False, "rolled_back": False, **flags}
+    with bank.ledger.write() as conn:
+        conn.execute("UPDATE probes SET data = json_set(data, '$.repair', json(?))", (json.dumps(stored),))
+    (left,) = bank.probes(ANN)
+    assert (left.repair.state, left.repair.decision) == (state, decision)

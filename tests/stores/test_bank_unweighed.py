@@ -48,17 +48,17 @@ def forget_evidence(bank):
 
 
 @pytest.mark.parametrize("forget", [forget_turn, forget_evidence])
-@pytest.mark.parametrize("settled", [False, True])
-def test_it_goes_with_its_probe(bank, forget, settled):
+@pytest.mark.parametrize("state", ["written", "kept"])
+def test_it_goes_with_its_probe(bank, forget, state):
     stage(bank, 1, 2, 3)
     (tea,) = bank.apply(ANN, [add("Ann drinks tea", "D1:2")]).added
     seen = Attempt(evidence=(tea,), verdict="failed")
     repair = write(bank, add("Ann keeps bees", "D1:1"), before=seen)
-    change = {"repair": repair.model_copy(update={"settled": settled})}
+    change = {"repair": repair.model_copy(update={"state": state})}
     bank.update_probes(ANN, {probe(bank).id: change})
     forget(bank)
     assert bank.probes(ANN) == []
-    assert ("Ann keeps bees" in facts(bank)) is settled
+    assert ("Ann keeps bees" in facts(bank)) is (state == "kept")
 
 
 def test_forgetting_what_it_took_the_place_of_leaves_none_of_its_chain(bank):
@@ -83,9 +83,7 @@ def test_no_commit_lets_it_in(bank, given):
     committed = bank.commit_session(ANN, **given)
     assert (facts(bank), bank.get(ANN, [old])[0].status) == (["Ann keeps bees"], "active")
     assert committed == 3
-    assert [(one.rolled_back, one.settled, one.why) for one in repairs(bank)] == [
-        (True, True, "nobody weighed it")
-    ] * 2
+    assert [(one.state, one.why) for one in repairs(bank)] == [("rolled_back", "nobody weighed it")] * 2
     assert bank.commit_session(ANN, **given) == 3
 
 
@@ -102,7 +100,7 @@ def test_answers_from_what_no_commit_lets_in_do_not_count(bank):
 def test_a_weighed_one_is_committed(bank):
     stage(bank, 1)
     repair = write(bank, add("Ann keeps bees", "D1:1"))
-    bank.settle_repairs(ANN, {probe(bank).id: {"repair": repair.model_copy(update={"settled": True})}}, [])
+    bank.settle_repairs(ANN, {probe(bank).id: {"repair": repair.model_copy(update={"state": "kept"})}}, [])
     bank.commit_session(ANN, until=1)
     assert facts(bank) == ["Ann keeps bees"]
 
@@ -110,7 +108,7 @@ def test_a_weighed_one_is_committed(bank):
 def test_one_that_could_not_be_graded_stays_until_it_is_examined_anew(bank):
     stage(bank, 1)
     repair = write(bank, add("Ann keeps bees", "D1:1"))
-    kept = {"repair": repair.model_copy(update={"settled": True}), "after": Attempt(answer="bees")}
+    kept = {"repair": repair.model_copy(update={"state": "kept"}), "after": Attempt(answer="bees")}
     bank.update_probes(ANN, {probe(bank).id: kept})
     bank.commit_session(ANN, until=1, unverified="role 'grader' failed")
     assert facts(bank) == ["Ann keeps bees"]
@@ -120,7 +118,7 @@ def test_one_that_could_not_be_graded_stays_until_it_is_examined_anew(bank):
 
 
 @pytest.mark.parametrize(
-    "note", [Repair(decision="NOOP", why="none"), Repair(draft={"text": "y"}, turn="D1:1")]
+    "note", [Repair(state="skipped", decision="NOOP", why="none"), Repair(draft={"text": "y"}, turn="D1:1")]
 )
 def test_another_ends_repairer_does_not_overwrite_its_note(bank, note):
     stage(bank, 1)
@@ -134,15 +132,15 @@ def test_a_note_of_what_became_of_it_is_the_last(bank):
     stage(bank, 1)
     repair = write(bank, add("Ann keeps bees", "D1:1"))
     bank.commit_session(ANN)
-    bank.update_probes(ANN, {probe(bank).id: {"repair": repair.model_copy(update={"settled": True})}})
-    assert [one.rolled_back for one in repairs(bank)] == [True]
+    bank.update_probes(ANN, {probe(bank).id: {"repair": repair.model_copy(update={"state": "kept"})}})
+    assert [one.state for one in repairs(bank)] == ["rolled_back"]
 
 
 def test_nothing_is_written_after_another_end_committed(bank):
     stage(bank, 1)
     bank.commit_session(ANN)
     repair = write(bank, add("Ann keeps bees", "D1:1"))
-    assert (repair.decision, repair.wrote, facts(bank)) == ("REFUSED", False, [])
+    assert (repair.decision, repair.state, facts(bank)) == ("REFUSED", "refused", [])
     assert repair.why == "another end of the session committed it meanwhile"
 
 
@@ -167,7 +165,7 @@ def test_a_write_that_changes_nothing_is_none(bank, edit):
         else Edit(op="MERGE", target=old, entry=fact("bees", "D1:1"))
     )
     repair = write(bank, said_again)
-    assert (repair.decision, repair.wrote, repair.entry) == ("SKIP", False, old)
+    assert (repair.decision, repair.state, repair.entry) == ("SKIP", "skipped", old)
     bank.commit_session(ANN)
     assert facts(bank) == ["Ann keeps bees"]
 
