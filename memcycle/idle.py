@@ -22,7 +22,7 @@ LONGEST_RETRY = 600.0
 LONGEST_LOOK = 60.0
 """Seconds after which the clock is read again, whatever it said: a machine may have slept meanwhile."""
 
-KEPT_FAILURES = 1000
+MAX_FAILURES = 1000
 
 Outcome = Literal["retry", "spoken_again", "forgotten", "given_up", "lost"]
 """What followed a failure: another try; another end, once those who spoke meanwhile fall silent; nothing, as
@@ -111,7 +111,7 @@ class IdleSessions:
         self._waits: dict[Scope, _Wait] = {}
         self._runs: dict[Scope, _Run] = {}
         self._state = threading.Condition()
-        self._failures: deque[Failure] = deque(maxlen=KEPT_FAILURES)
+        self._failures: deque[Failure] = deque(maxlen=MAX_FAILURES)
         self._threads: list[threading.Thread] = []
         self._workers, self._watched = 0, False
         self._closing = self._stopped = False
@@ -164,11 +164,11 @@ class IdleSessions:
         """
         until = None if timeout is None else time.monotonic() + timeout
         with self._state:
-            asked = {*self._waits, *self._runs} - {self._own()}
-            for scope in asked:
+            wanted = {*self._waits, *self._runs} - {self._own()}
+            for scope in wanted:
                 for state in self._states(scope):
                     state.urgent = True
-            while left := [one for one in asked if any(state.urgent for state in self._states(one))]:
+            while left := [one for one in wanted if any(state.urgent for state in self._states(one))]:
                 self._start_due()
                 if not self._workers:
                     break
@@ -343,8 +343,8 @@ class IdleSessions:
                 self._watch()
                 self._state.notify_all()
         if failure is not None:
-            told = (self._verb, _named(scope), *failure[1:])
-            _log.warning("could not %s %s (%d): %s; %s", *told)
+            words = (self._verb, _named(scope), *failure[1:])
+            _log.warning("could not %s %s (%d): %s; %s", *words)
 
     def _failed(self, scope: Scope, error: Exception) -> Failure:
         """Counts a failure; the last in a row calls the last resort, while the session is still in hand."""

@@ -261,9 +261,9 @@ class Memory:
                     "recall": build_recall,
                     "session": build_session,
                 }
-                kept = {} if self._threads is None else {"checkpointer": self._threads.saver}
+                saver = {} if self._threads is None else {"checkpointer": self._threads.saver}
                 self._graphs = {
-                    name: build(self.roles, bank, self.settings).copy(kept) for name, build in built.items()
+                    name: build(self.roles, bank, self.settings).copy(saver) for name, build in built.items()
                 }
             return self._graphs
 
@@ -403,9 +403,9 @@ class Memory:
             self.scope(user, workspace), granularity=granularity, kind=kind, statuses=tuple(statuses)
         )
         words = (search or "").casefold().split()
-        held = [entry for entry in found if all(word in entry.text.casefold() for word in words)]
+        matching = [entry for entry in found if all(word in entry.text.casefold() for word in words)]
         # The bank lists session after session by name; people read by time.
-        return sorted(held, key=lambda entry: entry.observed_at or _NEVER)[:limit]
+        return sorted(matching, key=lambda entry: entry.observed_at or _NEVER)[:limit]
 
     def get(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> Entry:
         """One entry.

@@ -3,14 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from memcycle.core.entry import Granularity
 from memcycle.core.probe import Probe, SessionReport, SessionStatus, Usage
@@ -28,7 +21,8 @@ class Refused(BaseModel):
     why: str
 
 
-_OF_KEPT_RUNS = ("thread_id", "pending")
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class PendingItem(BaseModel):
@@ -74,14 +68,9 @@ class Outcome(BaseModel):
         pending: What it waits for, so that the rest of the result is not final yet; `Memory.resume` goes on.
     """
 
-    thread_id: str | None = None
-    pending: PendingApproval | None = None
-
-    @model_serializer(mode="wrap")
-    def _of_kept_runs(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The two are told only where runs are kept, so that nobody who keeps none meets them."""
-        told: dict[str, Any] = plain(self)
-        return {key: value for key, value in told.items() if value is not None or key not in _OF_KEPT_RUNS}
+    # Left out of the JSON where runs are not kept, so that nobody who keeps none meets them.
+    thread_id: str | None = Field(None, exclude_if=_is_none)
+    pending: PendingApproval | None = Field(None, exclude_if=_is_none)
 
 
 class ThreadSummary(BaseModel):

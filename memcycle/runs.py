@@ -118,10 +118,10 @@ class Threads:
             return cls(for_both(checkpoints), "the given saver", ExitStack(), world=world, shape=shape)
         if not isinstance(checkpoints, str | PathLike | Checkpointer):
             raise BadInput(f"checkpoints: {type(checkpoints).__name__} is no place for them; give {FORMS}")
-        kept = checkpoints if isinstance(checkpoints, Checkpointer) else checkpointer(checkpoints)
+        opener = checkpoints if isinstance(checkpoints, Checkpointer) else checkpointer(checkpoints)
         with ExitStack() as stack:
-            saver = stack.enter_context(kept)
-            return cls(for_both(saver), kept.place, stack.pop_all(), world=world, shape=shape)
+            saver = stack.enter_context(opener)
+            return cls(for_both(saver), opener.place, stack.pop_all(), world=world, shape=shape)
 
     def close(self) -> None:
         """Closes what `open` opened."""
@@ -133,12 +133,12 @@ class Threads:
         Raises:
             BadInput: an id that cannot be one, or that another run has.
         """
-        kept = context if context.now is not None else context.model_copy(update={"now": self._world.now()})
+        dated = context if context.now is not None else context.model_copy(update={"now": self._world.now()})
         if thread_id is not None and self._metadata(thread_id) is not None:
             raise BadInput(
                 f"thread {thread_id!r} has a run already: resume it, or give the new run another thread_id"
             )
-        return Thread(self.new_id() if thread_id is None else thread_id, graph, kept, self._shape)
+        return Thread(self.new_id() if thread_id is None else thread_id, graph, dated, self._shape)
 
     def find(self, thread_id: str, owner: Scope) -> Thread:
         """The thread of this id, if it is this user's and workspace's.
@@ -364,7 +364,7 @@ class Runs:
             BadInput: no such thread, another user's, a finished one, one begun with other settings, or an
                 answer that nothing waits for.
         """
-        threads = self._kept()
+        threads = self._required_threads()
         thread = threads.find(thread_id, owner)
         threads.check_shape(thread)
         state = self._state(thread)
@@ -384,23 +384,23 @@ class Runs:
 
     def summary(self, thread_id: str, owner: Scope) -> ThreadSummary:
         """How far the run of a thread is, and what it waits for."""
-        return self._summary(self._kept().find(thread_id, owner))
+        return self._summary(self._required_threads().find(thread_id, owner))
 
     def unfinished(self, owner: Scope) -> list[ThreadSummary]:
         """The runs that broke off or wait for a person, the last one first."""
-        found = [self._summary(one) for one in self._kept().of(owner.user, owner.workspace)]
+        found = [self._summary(one) for one in self._required_threads().of(owner.user, owner.workspace)]
         return [one for one in found if not one.finished]
 
     def under(self, thread_id: str, owner: Scope) -> list[ThreadSummary]:
         """The runs whose thread ids begin with this one and a dot."""
-        return [self._summary(one) for one in self._kept().under(thread_id, owner)]
+        return [self._summary(one) for one in self._required_threads().under(thread_id, owner)]
 
     def delete(self, thread_id: str, owner: Scope) -> None:
         """Removes the checkpoints of a run."""
-        threads = self._kept()
+        threads = self._required_threads()
         threads.delete(threads.find(thread_id, owner).thread_id)
 
-    def _kept(self) -> Threads:
+    def _required_threads(self) -> Threads:
         if self._threads is None:
             raise BadInput("this memory keeps no runs: open it with checkpoints=... to resume them")
         return self._threads
@@ -464,14 +464,14 @@ def _redacted(redactor: Redactor, run: Run[Any]) -> Any:
         return Command(resume=redactor.data(answer))
     if run.value is None:
         return None
-    kept = dict(run.value)
-    if kept.get("messages") is not None:
-        kept["messages"] = _redacted_messages(redactor, kept["messages"])
-    if kept.get("turns") is not None:
-        kept["turns"] = [
-            redactor.turn(Turn.model_validate(turn)).model_dump(mode="json") for turn in kept["turns"]
+    value = dict(run.value)
+    if value.get("messages") is not None:
+        value["messages"] = _redacted_messages(redactor, value["messages"])
+    if value.get("turns") is not None:
+        value["turns"] = [
+            redactor.turn(Turn.model_validate(turn)).model_dump(mode="json") for turn in value["turns"]
         ]
-    return kept
+    return value
 
 
 def _redacted_messages(redactor: Redactor, messages: Any) -> Any:
@@ -481,9 +481,9 @@ def _redacted_messages(redactor: Redactor, messages: Any) -> Any:
     if isinstance(messages, str):
         return redactor.text(messages)
     if isinstance(messages, BaseMessage):
-        held = {name: getattr(messages, name) for name in _WORDS if getattr(messages, name, None)}
-        held.pop("text", None)  # a view of the content
-        return messages.model_copy(update=redactor.data(held))
+        words = {name: getattr(messages, name) for name in _WORDS if getattr(messages, name, None)}
+        words.pop("text", None)  # a view of the content
+        return messages.model_copy(update=redactor.data(words))
     if isinstance(messages, Mapping):
         return {
             key: redactor.data({key: one})[key] if key in _WORDS else one for key, one in messages.items()

@@ -22,7 +22,7 @@ from langchain_core.messages import BaseMessage
 
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
-from memcycle.idle import KEPT_FAILURES, Failure, IdleSessions, describe_error
+from memcycle.idle import MAX_FAILURES, Failure, IdleSessions, describe_error
 from memcycle.integrations.messages import Recall, RecallRequest, not_stored
 from memcycle.memory import Memory
 from memcycle.results import Added, Answer
@@ -43,10 +43,10 @@ def task_detached(coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
     return asyncio.get_running_loop().create_task(coroutine, context=contextvars.Context())
 
 
-KEPT = 64
+CACHED = 64
 """Recalls that are kept for the further model calls of their turn."""
 
-KEPT_FOR = 300.0
+CACHED_FOR = 300.0
 """Seconds after which one is not used again, where its turn broke off and nobody dropped it."""
 
 MOST_LATE = 4
@@ -94,7 +94,7 @@ class Recaller:
         self.memory, self.limit = memory, limit
         self._k, self._token_budget = k, token_budget
         self._lock = threading.Lock()
-        self._kept: OrderedDict[RecallRequest, _Attempt] = OrderedDict()
+        self._cached: OrderedDict[RecallRequest, _Attempt] = OrderedDict()
         self._running: list[_Attempt] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -118,7 +118,7 @@ class Recaller:
     def drop(self, request: RecallRequest) -> None:
         """The turn is over: asked again, this is another recall."""
         with self._lock:
-            self._kept.pop(request, None)
+            self._cached.pop(request, None)
 
     def _attempt(
         self, request: RecallRequest, start: Callable[[RecallRequest, _Attempt], None]
@@ -126,8 +126,8 @@ class Recaller:
         """The recall of this message, begun if it is not; None while too many late ones still run."""
         now = time.monotonic()
         with self._lock:
-            known = self._kept.get(request)
-            if known is not None and now < known.started + KEPT_FOR:
+            known = self._cached.get(request)
+            if known is not None and now < known.started + CACHED_FOR:
                 return known
             self._running = [one for one in self._running if not one.future.done()]
             late = sum(one.until <= now for one in self._running)
@@ -137,9 +137,9 @@ class Recaller:
             attempt = _Attempt(now, now + self.limit)
             self._running.append(attempt)
             if request.message_id is not None:
-                self._kept[request] = attempt
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
+                self._cached[request] = attempt
+                while len(self._cached) > CACHED:
+                    self._cached.popitem(last=False)
         start(request, attempt)
         return attempt
 
@@ -165,7 +165,7 @@ class Recaller:
         def run() -> None:
             try:
                 attempt.future.set_result(self.memory.recall(request.question, **self._options(request)))
-            except BaseException as error:  # noqa: BLE001 - handed to whoever waits, whatever it is
+            except BaseException as error:  # noqa: BLE001 - raised to whoever waits, whatever it is
                 attempt.future.set_exception(error)
 
         try:
@@ -203,25 +203,25 @@ async def _settled(attempt: _Attempt) -> None:
         await asyncio.wait_for(done.wait(), attempt.left)
 
 
-LAST = 200
+RECENT = 200
 """Messages of a conversation that are looked at: what failed in earlier turns is among them."""
 
 MARGIN = 50
 """Stored turns looked at beyond those: a session may hold turns of others too."""
 
-SOON = 0.05
-"""Seconds before what was handed over is remembered, so that what comes together is read together."""
+BATCH_SECONDS = 0.05
+"""Seconds before what was given is remembered, so that what comes together is read together."""
 
 
 class Recorder:
-    """Records conversations in a memory. What the ledger holds already is not handed over again.
+    """Records conversations in a memory. What the ledger holds already is not added again.
 
     It is the ledger that tells what is new: what failed, or was lost with its process, is made good by the
     next turn of its conversation. Thread-safe.
     """
 
     def __init__(self, memory: Memory, *, attempts: int = 3, at_once: int = 8) -> None:
-        """Starts no thread before something is handed over for later.
+        """Starts no thread before something is given for later.
 
         Args:
             memory: Where it is stored.
@@ -232,11 +232,11 @@ class Recorder:
         self._lock = threading.Lock()
         self._waiting: dict[Scope, list[BaseMessage]] = {}
         self._unread: set[Scope] = set()
-        self._failed: deque[Failure] = deque(maxlen=KEPT_FAILURES)
+        self._failed: deque[Failure] = deque(maxlen=MAX_FAILURES)
         self._closed = False
         self._later = IdleSessions(
             self._record_waiting,
-            SOON,
+            BATCH_SECONDS,
             now=lambda: datetime.now(UTC),
             give_up=self._give_up,
             attempts=attempts,
@@ -272,7 +272,7 @@ class Recorder:
             self._later.touch(scope)
 
     def flush(self, timeout: float | None = None) -> list[Scope]:
-        """Waits until everything handed over is remembered; gives what is not when the time is over."""
+        """Waits until everything given is remembered; gives what is not when the time is over."""
         return self._later.flush(timeout)
 
     def close(self, timeout: float = 30.0) -> None:
@@ -317,7 +317,7 @@ class Recorder:
 
     def _chunks(self, scope: Scope, said: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
         """What is to be added: what an attempt that failed wrote down and did not read, then what is new."""
-        recent = list(said[-LAST:])
+        recent = list(said[-RECENT:])
         stored = self.memory.bank.session_turns(scope, last=2 * len(recent) + MARGIN)
         new = not_stored(recent, stored, self.memory.bank.redactor.text)
         return [*([[]] if scope in self._unread else []), *([new] if new else [])]
@@ -328,7 +328,7 @@ class Recorder:
         self._drop(scope, given)
 
     def _give_up(self, scope: Scope, _: Exception) -> None:
-        """Drops what waits. `IdleSessions` has told of it, and the next turn hands it over again."""
+        """Drops what waits. `IdleSessions` has told of it, and the next turn gives it again."""
         self._drop(scope, self._given(scope))
 
     def _given(self, scope: Scope) -> list[BaseMessage]:

@@ -115,20 +115,20 @@ class _Acts:
     def remember(self, text: Words, runtime: Runtime) -> ToolMessage | str:
         message = _source(text, runtime)
         scope = self._scope(runtime)
-        return self._kept(self._recorder.now(scope, [message]), message, scope, runtime)
+        return self._remembered(self._recorder.now(scope, [message]), message, scope, runtime)
 
     async def aremember(self, text: Words, runtime: Runtime) -> ToolMessage | str:
         message, scope = _source(text, runtime), self._scope(runtime)
         done = await self._recorder.anow(scope, [message])
-        return await asyncio.to_thread(self._kept, done, message, scope, runtime)
+        return await asyncio.to_thread(self._remembered, done, message, scope, runtime)
 
     def forget(self, entry_id: EntryId, quote: Quote, runtime: Runtime) -> ToolMessage | str:
         scope = self._scope(runtime)
-        return self._said("forget_memory", runtime, lambda: self._forget(scope, entry_id, quote, runtime))
+        return self._run("forget_memory", runtime, lambda: self._forget(scope, entry_id, quote, runtime))
 
     def history(self, entry_id: EntryId, runtime: Runtime) -> ToolMessage | str:
         scope = self._scope(runtime)
-        return self._said("memory_history", runtime, lambda: self._history(scope, entry_id))
+        return self._run("memory_history", runtime, lambda: self._history(scope, entry_id))
 
     def _scope(self, runtime: Runtime) -> Scope:
         memory = self._memory
@@ -142,7 +142,7 @@ class _Acts:
         lines = [f"[{one.id}] {memory_line(one)}" for one in recalled.evidence]
         return _answer("search_memory", "\n".join(lines) or "Nothing is remembered about that.", runtime)
 
-    def _kept(
+    def _remembered(
         self, done: Added | Failure, message: BaseMessage, scope: Scope, runtime: Runtime
     ) -> ToolMessage | str:
         if isinstance(done, Failure):
@@ -183,7 +183,7 @@ class _Acts:
             lines.append(": ".join(parts))
         return "\n".join(lines)
 
-    def _said(self, tool: str, runtime: Runtime, act: Callable[[], str]) -> ToolMessage | str:
+    def _run(self, tool: str, runtime: Runtime, act: Callable[[], str]) -> ToolMessage | str:
         try:
             text = act()
         except MemcycleError as error:
