@@ -388,7 +388,7 @@ def reembed(ledger: Ledger, settings: Settings, indexes: Indexes) -> int:
         How many entries were embedded.
     """
     # These load LangGraph, which opening a bank does without.
-    from memcycle.stores.langgraph_store.vectors import ItemEmbedder, reembed_items
+    from memcycle.stores.langgraph_store.vectors import reembed_items
 
     vectors, done, after = indexes.vectors, 0, 0
     with ledger.write() as conn:
@@ -400,7 +400,7 @@ def reembed(ledger: Ledger, settings: Settings, indexes: Indexes) -> int:
             done, after = done + len(page), page[-1].row
         meta.set_embedder(conn, vectors.id, vectors.embedder.dim)
     if recorded is not None and recorded[0] != vectors.id:
-        reembed_items(ledger, ItemEmbedder(vectors.id, vectors.of), settings.bulk_batch, recorded[0])
+        reembed_items(ledger, vectors, settings.bulk_batch, recorded[0])
     indexes.mirror.refill()
     return done
 

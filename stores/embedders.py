@@ -245,6 +245,11 @@ class Embedder:
                 result[index] = found[text]
         return result
 
+    def of(self, texts: Sequence[str]) -> dict[str, Matrix]:
+        """The same by text."""
+        distinct = list(dict.fromkeys(texts))
+        return dict(zip(distinct, self.embed(distinct), strict=True)) if distinct else {}
+
     def _cached(self, texts: Sequence[str]) -> dict[str, Matrix]:
         with self._cache_lock:
             found = {text: self._cache[_read(text)] for text in texts if _read(text) in self._cache}

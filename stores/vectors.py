@@ -62,11 +62,9 @@ class Vectors:
         Raises:
             EmbeddingFailed, or what the provider raises.
         """
-        distinct = list(dict.fromkeys(texts))
-        if not distinct:
-            return {}
-        vectors = dict(zip(distinct, self.embedder.embed(distinct), strict=True))
-        self._record()
+        vectors = self.embedder.of(texts)
+        if vectors:
+            self._record()
         return vectors
 
     def of_what_works(self, texts: Sequence[str]) -> tuple[dict[str, Vector], dict[str, str]]:

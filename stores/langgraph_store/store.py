@@ -14,8 +14,8 @@ import json
 import logging
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -70,14 +70,8 @@ class _Home:
     """What the first operation opens. `embedder` is None where no vectors are made."""
 
     bank: Bank
-    is_own: bool
     embedder: ItemEmbedder | None
-
-    def close(self) -> None:
-        if self.embedder is not None:
-            self.embedder.close()
-        if self.is_own:
-            self.bank.close()
+    close: Callable[[], None]
 
 
 class _Write(NamedTuple):
@@ -190,23 +184,17 @@ class MemcycleStore(BaseStore):
         alive = now if (self.ttl_config or {}).get("omit_expired", True) else None
         with home.bank.ledger.read() as conn:
             for op in ops:
-                found: list[_Found] = []
                 if isinstance(op, GetOp):
                     item = items.get(conn, op.namespace, op.key, alive)
                     found = [_Found(item, None)] if item else []
                     results.append(_item(item) if item else None)
                 elif isinstance(op, SearchOp):
-                    question = _question(home, op) if home.embedder is not None else None
-                    if home.embedder is not None and question is not None:
-                        found = _alike(conn, op, alive, home.embedder.id, vectors[question])
-                    else:
-                        found = _listed(conn, op, alive)
+                    found = _searched(conn, op, alive, home, vectors)
                     results.append([_search_item(one) for one in found])
-                elif isinstance(op, ListNamespacesOp):
-                    results.append(_namespaces(conn, op, alive))
                 else:
-                    results.append(None)
-                if isinstance(op, GetOp | SearchOp) and op.refresh_ttl:
+                    results.append(_namespaces(conn, op, alive) if isinstance(op, ListNamespacesOp) else None)
+                    continue
+                if op.refresh_ttl:
                     read += [one.item for one in found if one.item.ttl is not None]
         return results, read
 
@@ -315,15 +303,17 @@ class MemcycleStore(BaseStore):
 
     def _open(self) -> _Home:
         memory, index = self._memory, self.index_config
-        is_own = not isinstance(memory, Bank)
-        bank = memory if isinstance(memory, Bank) else shared_bank(_settings(memory), world=self._world)
-        try:
-            embedder = None if index is False else item_embedder(bank.indexes, index, bank.world)
-        except BaseException:
-            if is_own:
-                bank.close()
-            raise
-        return _Home(bank, is_own, embedder)
+        with ExitStack() as stack:
+            if isinstance(memory, Bank):
+                bank = memory
+            else:
+                bank = shared_bank(_settings(memory), world=self._world)
+                stack.callback(bank.close)
+            embedder = None
+            if index is not False:
+                embedder, close = item_embedder(bank.indexes, index, bank.world)
+                stack.callback(close)
+            return _Home(bank, embedder, stack.pop_all().close)
 
 
 @asynccontextmanager
@@ -367,31 +357,32 @@ def _question(home: _Home, op: SearchOp) -> str | None:
     return home.bank.redactor.text(op.query) if op.query and op.query.strip() else None
 
 
-def _listed(conn: sqlite3.Connection, op: SearchOp, alive: datetime | None) -> list[_Found]:
-    """What is at or below a namespace and passes the filter; the last written first."""
+def _searched(
+    conn: sqlite3.Connection,
+    op: SearchOp,
+    alive: datetime | None,
+    home: _Home,
+    vectors: dict[str, Vector],
+) -> list[_Found]:
+    """What is at or below a namespace and passes the filter.
+
+    The nearest first, of what has a vector; without a question, or an embedder, the last written.
+    """
     passed = (
-        _Found(item, None)
+        item
         for item in items.latest(conn, op.namespace_prefix, alive)
         if not op.filter or matches(json.loads(item.value), op.filter)
     )
-    return list(islice(passed, op.offset, op.offset + op.limit))
-
-
-def _alike(
-    conn: sqlite3.Connection, op: SearchOp, alive: datetime | None, embedder: str, query: Vector
-) -> list[_Found]:
-    """What of it is most like the query, of what has a vector."""
-    ranked = nearest(conn, op.namespace_prefix, alive, embedder, query)
+    page = slice(op.offset, op.offset + op.limit)
+    question = _question(home, op)
+    if home.embedder is None or question is None:
+        return [_Found(item, None) for item in islice(passed, page.start, page.stop)]
+    ranked = nearest(conn, op.namespace_prefix, alive, home.embedder.id, vectors[question])
     if op.filter:
-        passed = {
-            item.row
-            for item in items.latest(conn, op.namespace_prefix, alive)
-            if matches(json.loads(item.value), op.filter)
-        }
-        ranked = [one for one in ranked if one[0] in passed]
-    chosen = ranked[op.offset : op.offset + op.limit]
-    found = items.by_rows(conn, [row for row, _ in chosen])
-    return [_Found(found[row], score) for row, score in chosen]
+        rows = {item.row for item in passed}
+        ranked = [one for one in ranked if one[0] in rows]
+    found = items.by_rows(conn, [row for row, _ in ranked[page]])
+    return [_Found(found[row], score) for row, score in ranked[page]]
 
 
 def _item(found: StoredItem) -> Item:

@@ -7,13 +7,13 @@ import sqlite3
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from langgraph.store.base import PutOp, ensure_embeddings, get_text_at_path, tokenize_path
 
 from memcycle.core.errors import BadInput, EmbedderMismatch
 from memcycle.core.world import World
-from memcycle.stores.embedders import Embedder, EmbeddingModel, langchain_model
+from memcycle.stores.embedders import Embedder, langchain_model
 from memcycle.stores.ledger import items
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
@@ -74,22 +74,21 @@ def nearest(
     return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-class ItemEmbedder(NamedTuple):
-    """What embeds items and queries.
+class ItemEmbedder(Protocol):
+    """What embeds items and queries: the bank's `Vectors`, or an `Embedder` of the store's own."""
 
-    Attributes:
-        id: Recorded with each vector; vectors of another one are not comparable.
-        of: Vectors by text, zero for a blank one.
-        close: Ends the loop of an async function.
-    """
+    @property
+    def id(self) -> str:
+        """Recorded with each vector; vectors of another one are not comparable."""
 
-    id: str
-    of: Callable[[Sequence[str]], dict[str, Vector]]
-    close: Callable[[], None] = lambda: None
+    def of(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """Vectors by text, zero for a blank one."""
 
 
-def item_embedder(indexes: "Indexes", index: "IndexConfig | None", world: World) -> ItemEmbedder:
-    """The embedder an index configuration names, or else the bank's own.
+def item_embedder(
+    indexes: "Indexes", index: "IndexConfig | None", world: World
+) -> tuple[ItemEmbedder, Callable[[], None]]:
+    """The embedder an index configuration names, or else the bank's own; and what ends it.
 
     Raises:
         BadInput: `dims` is not the length of the bank's vectors.
@@ -102,24 +101,12 @@ def item_embedder(indexes: "Indexes", index: "IndexConfig | None", world: World)
                 f"the store's index is configured with dims={dims}, but the embedder {indexes.vectors.id}"
                 f" makes vectors of {known} numbers; leave dims out, or name another embedder in `embed`"
             )
-        return ItemEmbedder(indexes.vectors.id, indexes.vectors.of)
-    model, close = _model(embed)
-    embedder = Embedder(model._replace(dim=dims), world)
-
-    def vectors_of(texts: Sequence[str]) -> dict[str, Vector]:
-        distinct = list(dict.fromkeys(texts))
-        return dict(zip(distinct, embedder.embed(distinct), strict=True)) if distinct else {}
-
-    return ItemEmbedder(embedder.id, vectors_of, close)
-
-
-def _model(embed: Any) -> tuple[EmbeddingModel, Callable[[], None]]:
-    """The model of LangGraph's `embed`, and what ends it."""
-    model = langchain_model(ensure_embeddings(embed))
+        return indexes.vectors, lambda: None
+    model = langchain_model(ensure_embeddings(embed))._replace(dim=dims)
     if inspect.iscoroutinefunction(embed) or inspect.iscoroutinefunction(type(embed).__call__):
-        own = _OwnLoop(embed)
-        return model._replace(load=lambda: own), own.close
-    return model, lambda: None
+        own = _OwnLoop(cast("Any", embed))
+        return Embedder(model._replace(load=lambda: own), world), own.close
+    return Embedder(model, world), lambda: None
 
 
 class _OwnLoop:

@@ -404,6 +404,7 @@ def test_a_scrub_after_a_dropped_shard_leaves_no_byte(
     assert files_holding(tmp_path, b"MARKERTEXT") == []
 
 
+@pytest.mark.slow
 def test_chromas_full_text_index_does_not_wear_out(
     embedded: ChromaIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -546,6 +547,7 @@ def test_a_server_that_is_gone_later_is_named(tmp_path: Path) -> None:
         index.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcycle.stores.chroma.client.CALL_PATIENCE", 0.1)
     with chroma_server(tmp_path) as (url, process):

@@ -139,6 +139,7 @@ def asked(index: ChromaIndex) -> list[list[tuple[str, float]]]:
     return index.query(ANA, VECTORS_OF_TEN[:5] + 0.1, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, 120], ids=["queued", "synced"])
 def test_a_home_with_freed_memory_heals_when_opened_and_answers_as_before(
     tmp_path: Path, rounds: int
@@ -247,6 +248,7 @@ def freed_bytes(home: Path, how: str) -> dict[str, int]:
     return {name: found for name, (_, found) in steps.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="marks freed memory through glibc's allocator")
 def test_chroma_leaves_no_freed_memory_in_its_files(tmp_path: Path) -> None:
     assert set(freed_bytes(tmp_path / "ours", "ours").values()) == {0}

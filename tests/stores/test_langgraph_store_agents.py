@@ -110,6 +110,7 @@ graph = StateGraph(State).add_node(keep).add_edge(START, "keep").compile()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.enable_socket
 @pytest.mark.allow_hosts(["127.0.0.1"])
 def test_langgraphs_server_takes_the_store_from_its_configuration(tmp_path):

@@ -403,7 +403,7 @@ LABELS = st.text(st.sampled_from("ab*%_\"'\\[],-^é "), min_size=1, max_size=3)
 PATHS = st.lists(LABELS, min_size=1, max_size=3).map(tuple)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     written=st.lists(PATHS, max_size=8),
     asked=st.lists(LABELS, max_size=3).map(tuple),

@@ -2,7 +2,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memcycle.core.theta import Fusion, Theta, Views, Weights
@@ -26,6 +26,7 @@ def tables(least=1, most=8):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@settings(max_examples=30)
 @given(values=tables(), applies=st.lists(SHARE, min_size=len(NAMES), max_size=len(NAMES)))
 def test_scores_lie_between_zero_and_one_and_only_evidence_finds(mode, values, applies):
     scores = rank(Measured(values, np.array(applies) * EVIDENCE), Weights(), mode)
@@ -35,6 +36,7 @@ def test_scores_lie_between_zero_and_one_and_only_evidence_finds(mode, values, a
 
 
 @pytest.mark.parametrize("mode", ["linear", "weighted_sum", "sum"])
+@settings(max_examples=30)
 @given(values=tables(least=2), at=st.integers(0, len(NAMES) - 1), more=SHARE)
 def test_more_of_a_signal_never_ranks_an_entry_lower(mode, values, at, more):
     raised = values.copy()
@@ -47,6 +49,7 @@ def test_more_of_a_signal_never_ranks_an_entry_lower(mode, values, at, more):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@settings(max_examples=30)
 @given(values=tables(least=2))
 def test_the_order_of_the_candidates_changes_no_score(mode, values):
     applies = EVIDENCE.astype(float)

@@ -252,7 +252,7 @@ def assert_same(one, other):
             assert own == theirs, field.name
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=1, max_size=40))
 @example([("delete", SESSIONS[0], 1, 28, "Graz?"), ("edit", SESSIONS[0], 1, 4, "Graz?")])
 def test_a_renewed_snapshot_is_what_reading_the_scope_whole_gives(steps):
