@@ -14,7 +14,7 @@ from memcycle.core.errors import LedgerDamaged, StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma import erase
-from memcycle.stores.chroma.index import Held, metadata_of
+from memcycle.stores.chroma.index import IndexedEntry, metadata_of
 from memcycle.stores.chroma.mirror import Mirror
 from memcycle.stores.indexes import Indexes
 from memcycle.stores.ledger import entries, items, meta, outbox, sessions
@@ -242,7 +242,7 @@ def _index_drift(ledger: Ledger, mirror: Mirror, embedder: str) -> dict[str, int
     return {"missing": len(wanted - right), "stray": stray}
 
 
-def _is_copy(held: Held, stored: StoredEntry) -> bool:
+def _is_copy(held: IndexedEntry, stored: StoredEntry) -> bool:
     wanted = {key: value for key, value in metadata_of(stored.entry).items() if value is not None}
     return (
         held.text == stored.entry.text

@@ -12,7 +12,7 @@ from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
 from memcycle.core.world import World
 from memcycle.stores.bank import Bank
-from memcycle.stores.chroma.index import Held, metadata_of
+from memcycle.stores.chroma.index import IndexedEntry, metadata_of
 from memcycle.stores.ledger import turns as turn_rows
 from tests.fakes import FakeEmbeddings
 
@@ -111,7 +111,7 @@ class ListIndex:
     def copies(self):
         for entry_id, (entry, vector) in self.held.items():
             fields = {key: value for key, value in metadata_of(entry).items() if value is not None}
-            yield [Held(self.shard_of(entry.scope), entry_id, entry.text, fields, vector)]
+            yield [IndexedEntry(self.shard_of(entry.scope), entry_id, entry.text, fields, vector)]
 
     def leftover(self) -> int:
         return 0

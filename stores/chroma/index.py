@@ -116,7 +116,7 @@ def shard_of(scope: Scope, shards: int) -> int:
     return int.from_bytes(digest, "big") % shards
 
 
-class Held(NamedTuple):
+class IndexedEntry(NamedTuple):
     """An entry as the index has it, in which shard; `vector` is of shape (dim,)."""
 
     shard: int
@@ -203,7 +203,7 @@ class ChromaIndex:
                     break
         return found
 
-    def copies(self) -> Iterator[list[Held]]:
+    def copies(self) -> Iterator[list[IndexedEntry]]:
         """All it holds, page by page."""
         for shard in range(self._shards):
             for offset in itertools.count(0, PAGE):
@@ -217,7 +217,7 @@ class ChromaIndex:
                 if not page or not page["ids"]:
                     break
                 columns = (page["ids"], page["documents"], page["metadatas"], page["embeddings"])
-                yield [Held(shard, *one) for one in zip(*columns, strict=True)]
+                yield [IndexedEntry(shard, *one) for one in zip(*columns, strict=True)]
 
     def leftover(self) -> int:
         """How many collections of the home are none of its shards: it once had another number."""

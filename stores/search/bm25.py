@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 K1, B = 0.9, 0.4
-"""Better on chats than the textbook's 1.2 and 0.75 (design section 7)."""
+"""Better on chats than the textbook's 1.2 and 0.75."""
 
 DATED, WINDOW, FACTS = 0, 1, 2
 """Columns of scores: the three views."""
@@ -122,11 +122,6 @@ class Index:
         doc = np.repeat(np.arange(count, dtype=np.int32), documents.fields.sum(axis=1))
         field = np.repeat(np.tile(np.arange(FIELDS, dtype=np.int8), count), documents.fields.ravel())
         return cls(documents.words[order], doc[order], field[order], count)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays."""
-        return self.words.nbytes + self.doc.nbytes + self.field.nbytes
 
     def postings(self, terms: Ints) -> Postings:
         """Where these terms, ascending and each once, stand."""
