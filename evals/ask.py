@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from langchain_core.runnables import Runnable
 
@@ -37,7 +37,7 @@ from memcycle.evals.metrics import (
     tokens_of,
     whole_context,
 )
-from memcycle.evals.records import AskedQuestion, Found, Plan, Record, Scores, Verdict
+from memcycle.evals.records import Found, Plan, Record, Scores, Verdict
 from memcycle.graph.node import Call, Step, node
 from memcycle.graph.recall.evidence import Limits, Piece, assemble
 from memcycle.memory import Memory, roles_of
@@ -52,7 +52,19 @@ WRITTEN = 30
 ABSTAINING = NOT_MENTIONED[0].capitalize()
 """What an answer that abstains is scored as: LoCoMo knows it by these words alone."""
 
-R = TypeVar("R", bound=AskedQuestion)
+
+class Answered(Protocol):
+    """What is written down of a question, whatever else that is."""
+
+    @property
+    def usage(self) -> Usage:
+        """Model calls and tokens by role."""
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's."""
+
+
+R = TypeVar("R", bound=Answered)
 
 
 class Judged(NamedTuple):

@@ -138,16 +138,23 @@ class Scores(BaseModel):
     tokens: int = 0
 
 
-class AskedQuestion(BaseModel):
-    """What is written down of a question, by `memcycle eval` and by `memcycle evolve` alike.
+class Record(BaseModel):
+    """One question: what it was scored against, what was found, what was answered, how that scored.
 
     Attributes:
         conversation, id: Whose question; its id there.
-        gold: The gold answer.
-        answer: What was answered. abstained: whether it says that nothing is known.
-        f1: Of the answer; None where there is no gold answer, or none was asked for.
-        verdict: The judge's; None where nobody judged.
+        gold, gold_turns: The gold answer and turns.
+        found: Entries found by memcycle's search, best first. turns: the distinct turns they count for.
+        shown: Ids of the entries chosen under the run's own k and budget.
+        scores: Of memcycle's search. baselines: of the others, by name.
+        answer: What was answered. cited: turns it cites. abstained: whether it says that nothing is known.
+        evidence_tokens: Tokens of the evidence that whoever answered was shown.
+        f1, bleu1: Of the answer; None where there is no gold answer, or none was asked for.
+        verdict: The judge's; None where nobody judged. judge_error: why a judge gave none.
+        calls, tokens: Of models, asking and judging; read and written.
+        search_ms, answer_ms: Wall time in milliseconds.
         error: What the question crashed with; it then counts as wrong.
+        elapsed: Seconds that the run had taken when this was written.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -156,52 +163,34 @@ class AskedQuestion(BaseModel):
     id: str
     question: str
     category: str | None
-    gold: str | None
-    answer: str | None = None
-    abstained: bool | None = None
-    f1: float | None = None
-    verdict: Verdict | None = None
-    usage: Usage = {}
-    error: str | None = None
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Conversation and question id."""
-        return self.conversation, self.id
-
-
-class Record(AskedQuestion):
-    """One question of an evaluation: what it was scored against, what was found, how that scored.
-
-    Attributes:
-        gold_turns: The gold turns.
-        found: Entries found by memcycle's search, best first. turns: the distinct turns they count for.
-        shown: Ids of the entries chosen under the run's own k and budget.
-        scores: Of memcycle's search. baselines: of the others, by name.
-        cited: Turns the answer cites.
-        evidence_tokens: Tokens of the evidence that whoever answered was shown.
-        bleu1: As `f1`. judge_error: why a judge gave no verdict.
-        calls, tokens: Of models, asking and judging; read and written.
-        search_ms, answer_ms: Wall time in milliseconds.
-        elapsed: Seconds that the run had taken when this was written.
-    """
-
     adversarial: bool
+    gold: str | None
     gold_turns: tuple[str, ...]
     found: tuple[Found, ...] = ()
     turns: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     scores: Scores = Scores()
     baselines: dict[str, Scores] = {}
+    answer: str | None = None
+    abstained: bool | None = None
     cited: tuple[str, ...] = ()
     evidence_tokens: int | None = None
+    f1: float | None = None
     bleu1: float | None = None
+    verdict: Verdict | None = None
     judge_error: str | None = None
+    usage: Usage = {}
     calls: int = 0
     tokens: int = 0
     search_ms: float | None = None
     answer_ms: float | None = None
+    error: str | None = None
     elapsed: float = 0.0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Conversation and question id."""
+        return self.conversation, self.id
 
 
 class StoredConversation(BaseModel):

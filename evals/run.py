@@ -8,9 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import tzinfo
-from hashlib import sha256
+from dataclasses import dataclass, field
 from multiprocessing.context import SpawnProcess
 from multiprocessing.queues import Queue
 from pathlib import Path
@@ -22,8 +20,7 @@ from memcycle.core.errors import BadInput, MemcycleError, ModelUnavailable, Stor
 from memcycle.core.world import World
 from memcycle.evals.ask import AnswerJudge, Asker, ask_all
 from memcycle.evals.baselines import Baselines
-from memcycle.evals.dataset import Question, Sample, chosen
-from memcycle.evals.datasets import LOADERS
+from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.folder import RunFolder
 from memcycle.evals.records import NONE, OBSERVATIONS, RULES, Plan, Record, StoredConversation
 from memcycle.evals.report import recall_plot, report, summarized
@@ -239,33 +236,6 @@ def portable(error: Exception) -> tuple[type[MemcycleError], str]:
 
 
 RunJobs = Callable[[Sequence[Job], int, Tell], None]
-
-
-def load(
-    kind: str, path: Path, *, zone: tzinfo, conversations: str | None, limit: int | None
-) -> list[Sample]:
-    """The chosen samples of a data set's file, with at most `limit` questions each.
-
-    Raises:
-        BadInput: an unreadable file, an unknown conversation, or nothing in it to ask.
-    """
-    samples = chosen(LOADERS[kind](path, zone=zone), conversations)
-    asked = [replace(sample, questions=sample.questions[:limit]) for sample in samples]
-    if not any(sample.questions for sample in asked):
-        raise BadInput(f"{path}: there is no question in what was chosen")
-    empty = next((sample.id for sample in asked if not sample.conversation.turns), None)
-    if empty is not None:
-        raise BadInput(f"{path}: conversation {empty!r} has no turn with text")
-    return asked
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
-        digest = sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 @dataclass

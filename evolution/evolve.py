@@ -12,8 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
-from memcycle.evolution.lab import Lab
-from memcycle.evolution.request import LabOpener
+from memcycle.evolution.lab import Lab, LabOpener
 from memcycle.evolution.theta.nodes import Evolving, after_evaluate, after_guard
 from memcycle.evolution.theta.states import EvolveInput, EvolveOutput, EvolveState
 from memcycle.graph.node import inline, node
@@ -40,7 +39,7 @@ def build_evolve(
     Args:
         roles: Who diagnoses; the rules by default. Who runs recall is the lab's.
         lab: What evaluates configurations, or a callable that opens it; by default from the input's
-            `request`, see `memcycle.evolution.request.Request`.
+            `request`, see `memcycle.evolution.task.Request`.
     """
     given = lab
     opened: Callable[[EvolveState], Lab] = (

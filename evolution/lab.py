@@ -1,5 +1,6 @@
 """The lab: conversations stored once, and configurations evaluated on a split, question by question."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from memcycle.agents.diagnoser import ShownView
 from memcycle.agents.roles import Roles
-from memcycle.core.errors import StoreError
+from memcycle.core.errors import BadInput, StoreError
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.probe import add_usage
 from memcycle.core.scope import Scope
+from memcycle.core.settings import Settings
 from memcycle.core.theta import Theta
 from memcycle.evals.ask import AnswerJudge, ask_all, asked, gold_turns, scored_answer, wrong_answer
 from memcycle.evals.dataset import Question, Sample
@@ -22,8 +24,9 @@ from memcycle.evals.run import Progress, Watch
 from memcycle.evals.subjects import Stored, base_scope, open_memory, store, stored_conversation
 from memcycle.evolution.records import EvolveFolder, QuestionRecord, StoredHome, home_key
 from memcycle.evolution.splits import Split
-from memcycle.evolution.standing import stood
-from memcycle.evolution.task import Task, fingerprint, writing
+from memcycle.evolution.task import Request, Task, read_request
+from memcycle.evolution.theta.diagnosis import stood
+from memcycle.evolution.theta.space import fingerprint, writing
 from memcycle.graph.recall.graph import build_recall
 from memcycle.memory import Memory
 from memcycle.runs import detached
@@ -265,3 +268,35 @@ class Lab:
             made = stored_conversation(opened.bank, sample, self.task.facts, done, perf_counter() - began)
         self.folder.shelf.mkdir(parents=True, exist_ok=True)
         self.folder.homes.add(StoredHome(home=key, memory=memory, stored=made))
+
+
+def open_lab(
+    request: Request, settings: Settings, base_url: str | None = None, watch: Watch = lambda _: None
+) -> Lab:
+    """The lab of a request, to be used as a context manager; arguments as in `Request.task` and `Lab`."""
+    task, samples = request.task(settings)
+    folder = EvolveFolder(request.out, request.stored)
+    return Lab(task, samples, folder, base_url=base_url, watch=watch)
+
+
+class LabOpener:
+    """Opens the lab of an input's request, once; settings and server are those of the environment."""
+
+    def __init__(self) -> None:
+        self._labs: dict[str, Lab] = {}
+
+    def __call__(self, state: Mapping[str, Any]) -> Lab:
+        """The lab of the request.
+
+        Raises:
+            BadInput: no request, or one that cannot be used.
+        """
+        if "request" not in state:
+            raise BadInput("evolve needs {'request': {'data': ..., 'train': ..., 'guard': ..., ...}}")
+        request = read_request(state["request"])
+        key = request.model_dump_json()
+        if key not in self._labs:
+            lab = open_lab(request, Settings.from_env(), os.environ.get("OPENAI_BASE_URL"))
+            lab.folder.run.start(lab.task, "", resume=True)
+            self._labs[key] = lab
+        return self._labs[key]

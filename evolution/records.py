@@ -9,11 +9,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from memcycle.agents.diagnoser import MissedView, ShownView
+from memcycle.core.probe import Usage
 from memcycle.evals.folder import Lines, RunFolder
-from memcycle.evals.records import AskedQuestion, StoredConversation
+from memcycle.evals.records import StoredConversation, Verdict
 
 
-class QuestionRecord(AskedQuestion):
+class QuestionRecord(BaseModel):
     """One question: what it was scored against, what was shown and missed, what was answered.
 
     Attributes:
@@ -22,16 +23,36 @@ class QuestionRecord(AskedQuestion):
         held: By signal what those that were shown have more of than the best others, in the mean.
         evidence: Ids of the entries that were shown, best first. shown: how many of a kind, and their tokens.
         recall: Share of the gold turns shown; None without gold turns.
+        f1, verdict: Of the answer; None where none was asked for.
+        error: What the question crashed with; it then counts as wrong.
     """
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    conversation: str
+    id: str
     theta: str
     memory: int
+    question: str
+    category: str | None
+    gold: str | None
     wanted: tuple[str, ...]
     missed: tuple[MissedView, ...] = ()
     held: dict[str, float] = {}
     evidence: tuple[str, ...] = ()
     shown: ShownView = ShownView()
     recall: float | None = None
+    answer: str | None = None
+    abstained: bool | None = None
+    f1: float | None = None
+    verdict: Verdict | None = None
+    usage: Usage = {}
+    error: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Conversation and question id."""
+        return self.conversation, self.id
 
     def blanked(self) -> "QuestionRecord":
         """The same without what tells why it failed: a control for what the diagnosis reads."""
@@ -49,17 +70,18 @@ class StoredHome(BaseModel):
     stored: StoredConversation
 
 
-class EvolveFolder(RunFolder):
+class EvolveFolder:
     """A folder of an evolution.
 
     Attributes:
+        run: What it has as the folder of any run: configuration, figures, report, plot.
         homes: One line a conversation that is stored whole. shelf: the folder of the homes, which may be
             shared by several evolutions.
         checkpoints: Of the graph. best: the configuration that came of it.
     """
 
     def __init__(self, path: Path, shelf: Path | None = None) -> None:
-        super().__init__(path, "trajectory.svg")
+        self.path, self.run = path, RunFolder(path, "trajectory.svg")
         self.shelf = shelf or path / "homes"
         self.homes = Lines(self.shelf / "stored.jsonl", StoredHome)
         self.checkpoints, self.best = path / "checkpoints.sqlite3", path / "best_theta.json"

@@ -8,7 +8,7 @@ from typing import Any
 from memcycle.core.theta import Theta
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.records import QuestionRecord
-from memcycle.evolution.task import fingerprint
+from memcycle.evolution.theta.space import fingerprint
 
 _Z, _T = 1.96, {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 """Two-sided 95 % quantiles of the normal distribution, and of Student's t by the number of values."""

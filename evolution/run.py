@@ -12,9 +12,9 @@ from memcycle.evolution.evolve import build_evolve
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.report import held_out, paired
 from memcycle.evolution.splits import Split
-from memcycle.evolution.task import capped, fingerprint
 from memcycle.evolution.theta.report import report, trajectory
 from memcycle.evolution.theta.search import ablated, evaluated, random_search
+from memcycle.evolution.theta.space import capped, fingerprint
 from memcycle.memory import roles_of
 
 THREAD = "evolve"
@@ -48,7 +48,7 @@ def run(
         MemcycleError: the run had to stop; what is done is written, and `resume` goes on.
     """
     task, folder = lab.task, lab.folder
-    folder.start(task, command, resume=resume)
+    folder.run.start(task, command, resume=resume)
     values = evolved(lab, roles or roles_of(task.diagnoser, None, None, {"base_url": lab.base_url}))
     best = Theta.model_validate(values["best"]["theta"])
     memory = values["best"]["memory"]
@@ -74,10 +74,12 @@ def run(
         "changed": {path: [old, new] for path, old, new in task.start.diff(best) if path != "version"},
         "usage": values.get("usage") or {},
     }
-    folder.summary.write_text(json.dumps(summary, ensure_ascii=False, indent=2, default=str) + "\n", "utf-8")
-    folder.plot.write_text(trajectory(summary), "utf-8")
-    folder.report.write_text(report(lab, summary, command), "utf-8")
-    return json.loads(folder.summary.read_text("utf-8"))  # type: ignore[no-any-return]
+    folder.run.summary.write_text(
+        json.dumps(summary, ensure_ascii=False, indent=2, default=str) + "\n", "utf-8"
+    )
+    folder.run.plot.write_text(trajectory(summary), "utf-8")
+    folder.run.report.write_text(report(lab, summary, command), "utf-8")
+    return json.loads(folder.run.summary.read_text("utf-8"))  # type: ignore[no-any-return]
 
 
 def evolved(lab: Lab, roles: Roles | None = None) -> dict[str, Any]:

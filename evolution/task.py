@@ -1,22 +1,21 @@
 """One run of evolution as data: the same task goes on with a run, another one never does."""
 
-import json
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from math import fsum, isclose, isfinite
+from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
-from memcycle.core.theta import Theta, overridable
+from memcycle.core.theta import Theta
+from memcycle.evals.dataset import Sample
+from memcycle.evals.datasets import LOADERS, file_hash
 from memcycle.evals.records import NONE, OBSERVATIONS, RULES, Plan
 from memcycle.evolution.records import QuestionRecord
-from memcycle.evolution.splits import Split
-
-VERSION = "version"
-"""The dimension that is a configuration's name."""
+from memcycle.evolution.splits import SPLITS, Split, split_up
+from memcycle.evolution.theta.space import capped, start_theta, writing
 
 Measure = Literal["recall", "f1", "judge"]
 """`recall`: share of gold turns shown within the token budget (strict, turn level); `f1`: token F1 of the
@@ -58,28 +57,6 @@ def _share_of(text: str, share: str) -> float:
 def answers_needed(mix: Mapping[Measure, float]) -> bool:
     """Whether questions must be answered, not only searched."""
     return "f1" in mix or "judge" in mix
-
-
-def fingerprint(theta: Theta) -> str:
-    """What a configuration is known by: equal where all of it but its name is. 16 hex digits."""
-    plain = theta.model_dump(mode="json", exclude={VERSION})
-    return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def capped(theta: Theta, tokens: int) -> Theta:
-    """The configuration with no more tokens of evidence than the limit, for any category of question.
-
-    So the limit is part of it: loaded elsewhere it shows the same evidence.
-    """
-    paths = ("token_budget", *(f"overrides.{category}.token_budget" for category in theta.overrides))
-    changes = {path: tokens for path in paths if (theta.get(path) or 0) > tokens}
-    return theta.with_changes(changes)[0] if changes else theta
-
-
-def writing(theta: Theta) -> dict[str, Any]:
-    """The dimensions of writing memory, by path: where one of them changes, conversations are read again."""
-    searched = overridable()
-    return {path: theta.get(path) for path in Theta.dimensions() if path not in searched and path != VERSION}
 
 
 R_MAX, TAU, EPSILON = 7, 0.01, 0.005
@@ -205,3 +182,85 @@ class Task(Options):
             token_budget=self.token_budget,
             settings=self.settings.model_copy(update={"theta": written}),
         )
+
+
+class Request(Options):
+    """A request; the options of `memcycle evolve`, by their names.
+
+    Attributes:
+        kind: Of data set. data: its file. train, guard, held_out: conversations (`1-3`) or shares (`50%`).
+        start: `shipped`, a named weak start, or a theta file.
+        max_questions: Of train and of guard at most. max_held_out: of the held-out split at most.
+        diagnoser: Who reads the failures; by default the model. stored: folder of stored conversations, to
+            be shared by several runs.
+    """
+
+    kind: str = "locomo"
+    data: Path
+    train: str
+    guard: str
+    held_out: str
+    out: Path
+    start: str = "shipped"
+    objective: str = "recall"
+    diagnoser: str | None = None
+    max_questions: int | None = Field(None, ge=1)
+    max_held_out: int | None = Field(None, ge=1)
+    random_seeds: int = Field(3, ge=0, le=100)
+    stored: Path | None = None
+
+    def task(self, settings: Settings) -> tuple[Task, dict[str, Sample]]:
+        """The task, and the conversations it needs by id.
+
+        Raises:
+            BadInput: data that cannot be read, splits that overlap, a start or an objective that is unknown.
+        """
+        mix, start = read_mix(self.objective), capped(start_theta(self.start), self.token_budget)
+        if "judge" in mix and self.judge is None:
+            raise BadInput("--objective judge needs --judge MODEL: who compares answers with the gold")
+        samples = LOADERS[self.kind](self.data, zone=settings.zone)
+        specs: dict[Split, str] = {"train": self.train, "guard": self.guard, "held_out": self.held_out}
+        limits: dict[Split, int | None] = {
+            "train": self.max_questions,
+            "guard": self.max_questions,
+            "held_out": self.max_held_out,
+        }
+        asked = split_up(samples, specs, answers=answers_needed(mix), limits=limits, seed=self.seed)
+        splits: dict[Split, dict[str, tuple[str, ...]]] = {
+            split: {
+                name: tuple(question.id for own, question in asked[split] if own == name)
+                for name in dict.fromkeys(own for own, _ in asked[split])
+            }
+            for split in SPLITS
+        }
+        # A server would keep what is stored here beside what is there.
+        own = settings.model_copy(update={"chroma_url": None})
+        diagnoser = self.diagnoser or self.model
+        task = Task(
+            **self.model_dump(include=set(Options.model_fields)),
+            data=self.kind,
+            file=self.data.name,
+            sha256=file_hash(self.data),
+            splits=splits,
+            objective=mix,
+            diagnoser=diagnoser,
+            start=start,
+            start_name=self.start if self.start == start.version else Path(self.start).name,
+            shown=300 if diagnoser == RULES else 40,
+            random_seeds=tuple(range(self.seed, self.seed + self.random_seeds)),
+            settings=own,
+        )
+        return task, {one.id: one for one in samples}
+
+
+def read_request(values: Mapping[str, Any]) -> Request:
+    """A request from plain values.
+
+    Raises:
+        BadInput: a field that is unknown, missing or does not fit, by name.
+    """
+    try:
+        return Request.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(f"request: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -11,9 +11,9 @@ from memcycle.core.theta import Theta
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.records import QuestionRecord
 from memcycle.evolution.splits import Split
-from memcycle.evolution.task import Task, capped, fingerprint, writing
+from memcycle.evolution.task import Task
 from memcycle.evolution.theta.diagnosis import diagnoser_input, grouped, pattern_views
-from memcycle.evolution.theta.space import perturbed, with_all
+from memcycle.evolution.theta.space import capped, fingerprint, perturbed, with_all, writing
 from memcycle.evolution.theta.states import Action, Best, EvolveState, Proposal, Row
 from memcycle.graph.node import Call, Step
 

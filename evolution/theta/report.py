@@ -38,7 +38,7 @@ def report(lab: Lab, summary: Mapping[str, Any], command: str) -> str:
                 _setting(lab, command),
                 _held_out(summary),
                 _rounds(summary["rounds"]),
-                f"![Scores by round]({lab.folder.plot.name})",
+                f"![Scores by round]({lab.folder.run.plot.name})",
                 _diagnoses(lab, summary["rounds"]),
                 _changed(summary["changed"]),
                 _ablation(summary["ablation"]),

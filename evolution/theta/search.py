@@ -8,8 +8,7 @@ from memcycle.core.theta import Theta
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.report import held_out, interval, paired
 from memcycle.evolution.splits import Split
-from memcycle.evolution.task import capped, fingerprint
-from memcycle.evolution.theta.space import drawn
+from memcycle.evolution.theta.space import capped, drawn, fingerprint
 
 
 def random_search(lab: Lab, evaluations: int) -> dict[str, Any] | None:

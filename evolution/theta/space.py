@@ -1,7 +1,9 @@
 """The space that is searched: theta's dimensions, changes to them, and where a loop may start."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from math import exp, log
 from pathlib import Path
 from random import Random
@@ -11,8 +13,9 @@ from memcycle.agents.diagnoser import Change, DimensionView
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta, Weights, overridable
 from memcycle.core.theta_space import Dimension
-from memcycle.evolution.task import VERSION
 
+VERSION = "version"
+"""The dimension that is a configuration's name."""
 _OF_NO_USE = (VERSION, "reference_date", "extraction.wait")
 """Not searched: a name, a date that the questions decide, and how long to wait for a server."""
 
@@ -34,6 +37,28 @@ class Applied:
     clamped: list[dict[str, Any]] = field(default_factory=list)
     proposed: list[dict[str, Any]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
+
+
+def fingerprint(theta: Theta) -> str:
+    """What a configuration is known by: equal where all of it but its name is. 16 hex digits."""
+    plain = theta.model_dump(mode="json", exclude={VERSION})
+    return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def capped(theta: Theta, tokens: int) -> Theta:
+    """The configuration with no more tokens of evidence than the limit, for any category of question.
+
+    So the limit is part of it: loaded elsewhere it shows the same evidence.
+    """
+    paths = ("token_budget", *(f"overrides.{category}.token_budget" for category in theta.overrides))
+    changes = {path: tokens for path in paths if (theta.get(path) or 0) > tokens}
+    return theta.with_changes(changes)[0] if changes else theta
+
+
+def writing(theta: Theta) -> dict[str, Any]:
+    """The dimensions of writing memory, by path: where one of them changes, conversations are read again."""
+    searched = overridable()
+    return {path: theta.get(path) for path in Theta.dimensions() if path not in searched and path != VERSION}
 
 
 def searched() -> dict[str, Dimension]:

@@ -55,7 +55,7 @@ class EvolveInput(TypedDict, total=False):
 
     Attributes:
         request: What to evolve on, where the graph was built without a lab; see
-            `memcycle.evolution.request.Request`.
+            `memcycle.evolution.task.Request`.
     """
 
     request: dict[str, Any]

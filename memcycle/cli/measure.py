@@ -164,9 +164,9 @@ def eval_command(kind: str) -> Callable[..., None]:
         settings = settings_of(None, embedder=embedder, timezone=timezone, theta=theta_of(theta))
         # A server would keep what is stored here beside what is there.
         settings = settings.model_copy(update={"chroma_url": None})
+        from memcycle.evals.datasets import file_hash, load
         from memcycle.evals.folder import RunFolder
         from memcycle.evals.records import Plan
-        from memcycle.evals.run import file_hash, load
         from memcycle.evals.run import run as run_plan
 
         samples = load(kind, data, zone=settings.zone, conversations=conversations, limit=limit)
@@ -372,8 +372,9 @@ def evolve_command(kind: str, *, transferred: bool = False) -> Callable[..., Non
             "stored": stored,
         }
         from memcycle.core.theta import Theta
-        from memcycle.evolution.request import open_lab, read_request
+        from memcycle.evolution.lab import open_lab
         from memcycle.evolution.run import run as run_evolution
+        from memcycle.evolution.task import read_request
 
         settings = settings_of(None, embedder=embedder, timezone=timezone)
         with watching() as watch, open_lab(read_request(asked), settings, base_url, watch) as lab:

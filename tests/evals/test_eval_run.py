@@ -6,8 +6,8 @@ import re
 import pytest
 
 from memcycle.core.errors import BadInput, ModelUnavailable
-from memcycle.evals import run as running
 from memcycle.evals.ask import stops_the_run
+from memcycle.evals.datasets import load as load_data
 from memcycle.evals.folder import RunFolder
 from memcycle.memory import Memory
 from memcycle.stores.bank import Bank
@@ -311,7 +311,7 @@ def test_data_are_chosen_and_checked_before_a_run(tmp_path):
     def load(spec, limit=None):
         from datetime import UTC
 
-        return running.load("jsonl", path, zone=UTC, conversations=spec, limit=limit)
+        return load_data("jsonl", path, zone=UTC, conversations=spec, limit=limit)
 
     assert [len(one.questions) for one in load("1-2", limit=1)] == [1, 0]
     with pytest.raises(BadInput, match="no question"):

@@ -17,7 +17,7 @@ from memcycle.core.theta import Theta, Weights
 from memcycle.evolution.lab import Asker, Lab
 from memcycle.evolution.records import EvolveFolder
 from memcycle.evolution.run import run
-from memcycle.evolution.task import fingerprint
+from memcycle.evolution.theta.space import fingerprint
 from tests.evolution.made_evolution import SAMPLES, task
 from tests.fakes import FakeEmbeddings
 

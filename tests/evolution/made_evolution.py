@@ -13,7 +13,8 @@ from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.records import EvolveFolder, QuestionRecord
-from memcycle.evolution.task import Task, fingerprint
+from memcycle.evolution.task import Task
+from memcycle.evolution.theta.space import fingerprint
 
 BEGUN = Theta(token_budget=500)
 START = datetime(2024, 5, 1, 9, tzinfo=UTC)

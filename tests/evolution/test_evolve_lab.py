@@ -8,7 +8,7 @@ from memcycle.core.theta import Theta, Weights
 from memcycle.evolution import lab as lab_module
 from memcycle.evolution.lab import Asker, Lab
 from memcycle.evolution.records import EvolveFolder
-from memcycle.evolution.task import capped, fingerprint
+from memcycle.evolution.theta.space import capped, fingerprint
 from memcycle.memory import Memory
 from tests.evolution.made_evolution import SAMPLES, task
 from tests.fakes import FakeEmbeddings

@@ -8,7 +8,7 @@ from memcycle.core.errors import RoleFailed
 from memcycle.core.theta import Theta
 from memcycle.evolution.evolve import build_evolve
 from memcycle.evolution.run import run
-from memcycle.evolution.task import fingerprint
+from memcycle.evolution.theta.space import fingerprint
 from tests.evolution.made_evolution import BEGUN, ScoredLab, changes, missed, scripted
 
 
@@ -169,8 +169,8 @@ def test_the_figures_of_a_run(tmp_path):
     assert figures["changed"] == {"k": [30, 50]}
     assert Theta.load(lab.folder.best).k == 50
     assert {row["mechanism"] for row in figures["ablation"]["rows"]} >= {"entity swap", "lexical view"}
-    assert lab.folder.plot.read_text().startswith("<svg")
-    report = lab.folder.report.read_text()
+    assert lab.folder.run.plot.read_text().startswith("<svg")
+    report = lab.folder.run.report.read_text()
     assert "## Held out" in report
     assert "`k` 50: it fails" in report
 

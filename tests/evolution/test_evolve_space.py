@@ -5,16 +5,18 @@ import pytest
 from memcycle.agents.diagnoser import Change
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta
-from memcycle.evolution.task import capped, fingerprint, writing
 from memcycle.evolution.theta.space import (
     PERTURBED,
     STARTS,
+    capped,
     drawn,
+    fingerprint,
     perturbed,
     searched,
     start_theta,
     views,
     with_all,
+    writing,
 )
 
 
