@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, StoreError
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
+from memcycle.stores.ledger.columns import Vector
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from tokenizers import Tokenizer
-
-Matrix = npt.NDArray[np.float32]
 
 CACHED_NUMBERS, CACHED_TEXTS = 5_000_000, 4_096
 """Numbers kept in cached vectors, which are 20 MB, and of how many texts at most."""
@@ -44,10 +42,8 @@ TOO_MANY_REQUESTS = 429
 # Models
 
 
-Vectors = Any
-"""Anything numpy reads as an (n, dim) array of floats."""
-
-Encode = Callable[[list[str]], Vectors]
+Encode = Callable[[list[str]], Any]
+"""From n texts to anything numpy reads as an (n, dim) array of floats."""
 
 
 class EmbeddingModel(NamedTuple):
@@ -162,7 +158,7 @@ def _load_wordllama() -> Encode:
         raise ModelUnavailable(f"cannot load wordllama's vectors: {error}; install wordllama anew") from error
     _remember_no_words(model.tokenizer)
 
-    def encode(texts: list[str]) -> Vectors:
+    def encode(texts: list[str]) -> Any:
         return model.embed(texts, norm=False)
 
     return encode
@@ -208,7 +204,7 @@ class Embedder:
         self._encode: Encode | None = None
         self._load_lock = threading.Lock()
         self._cache_lock = threading.Lock()
-        self._cache: OrderedDict[str, Matrix] = OrderedDict()
+        self._cache: OrderedDict[str, Vector] = OrderedDict()
 
     @property
     def dim(self) -> int:
@@ -221,7 +217,7 @@ class Embedder:
         """Takes vectors of this length only, those of a home: a server may give its name to another model."""
         self._dim = dim
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str]) -> Vector:
         """Vectors of texts, shape (len(texts), dim); a blank text is a zero row and never sent.
 
         Each distinct text is sent once; what came back before a failure stays cached, so that a repeated
@@ -245,19 +241,19 @@ class Embedder:
                 result[index] = found[text]
         return result
 
-    def of(self, texts: Sequence[str]) -> dict[str, Matrix]:
+    def of(self, texts: Sequence[str]) -> dict[str, Vector]:
         """The same by text."""
         distinct = list(dict.fromkeys(texts))
         return dict(zip(distinct, self.embed(distinct), strict=True)) if distinct else {}
 
-    def _cached(self, texts: Sequence[str]) -> dict[str, Matrix]:
+    def _cached(self, texts: Sequence[str]) -> dict[str, Vector]:
         with self._cache_lock:
             found = {text: self._cache[_read(text)] for text in texts if _read(text) in self._cache}
             for text in found:
                 self._cache.move_to_end(_read(text))
         return found
 
-    def _fetch(self, texts: list[str], indices: Sequence[int]) -> list[Matrix]:
+    def _fetch(self, texts: list[str], indices: Sequence[int]) -> list[Vector]:
         """One call to the model, checked and cached; `indices` are the texts' places in the caller's list."""
         raw = self._call([_sendable(text) for text in texts], indices)
         vectors = self._checked(raw, indices)
@@ -292,7 +288,7 @@ class Embedder:
                 self._encode = self._model.load()
             return self._encode
 
-    def _checked(self, raw: Any, indices: Sequence[int]) -> list[Matrix]:
+    def _checked(self, raw: Any, indices: Sequence[int]) -> list[Vector]:
         rows = list(raw)
         if len(rows) != len(indices):
             raise EmbeddingFailed(
@@ -300,7 +296,7 @@ class Embedder:
             )
         return [self._unit(row, index) for row, index in zip(rows, indices, strict=True)]
 
-    def _unit(self, row: Any, index: int) -> Matrix:
+    def _unit(self, row: Any, index: int) -> Vector:
         vector = np.asarray(row, dtype=np.float64)
         if self._dim is None and vector.ndim == 1 and vector.size:
             self._dim = vector.size
@@ -312,7 +308,7 @@ class Embedder:
         norm = float(np.linalg.norm(vector))
         if not math.isfinite(norm):
             raise EmbeddingFailed(f"embedder {self.id} gave text {index} a vector with NaN or infinity")
-        unit: Matrix = (vector / norm if norm else vector).astype(np.float32)
+        unit: Vector = (vector / norm if norm else vector).astype(np.float32)
         unit.flags.writeable = False
         return unit
 

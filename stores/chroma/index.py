@@ -13,18 +13,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
 from memcycle.stores.chroma.client import ChromaClient, chroma_errors
+from memcycle.stores.ledger.columns import Vector
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
 
-Matrix = npt.NDArray[np.float32]
-Item = tuple[Entry, Matrix]
+Item = tuple[Entry, Vector]
 Metadata = dict[str, str | int | float | bool | None]
 
 VIEW_FIELD = "view"
@@ -123,7 +122,7 @@ class IndexedEntry(NamedTuple):
     id: str
     text: str
     metadata: Metadata
-    vector: Matrix
+    vector: Vector
 
 
 class ChromaIndex:
@@ -164,7 +163,7 @@ class ChromaIndex:
                     self._call(shard, "delete", {"ids": part})
 
     def query(
-        self, scope: Scope, vectors: Matrix, k: int, granularity: Granularity | None = None
+        self, scope: Scope, vectors: Vector, k: int, granularity: Granularity | None = None
     ) -> list[list[Found]]:
         """The nearest entries of the base scope, for each row of `vectors` (n, dim) a list, best first.
 
@@ -278,7 +277,7 @@ class ChromaIndex:
             self._collections.clear()
             self._client.close()
 
-    def _fitting(self, vector: Matrix) -> Matrix:
+    def _fitting(self, vector: Vector) -> Vector:
         fitting = np.asarray(vector, dtype=np.float32)
         # Chroma drops a vector with NaN silently.
         if fitting.shape != (self._dim,) or not np.isfinite(fitting).all():

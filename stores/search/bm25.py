@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from memcycle.core.entry import GRANULARITIES
 
 Floats = NDArray[np.float64]
-Vectors = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 

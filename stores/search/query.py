@@ -11,8 +11,9 @@ from memcycle.core.language.date_forms import end_of
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import Slot, asked_slot
 from memcycle.core.language.tokens import content_stems, stems, strip_names, tokenize
+from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.search import lexical
-from memcycle.stores.search.bm25 import Ints, Vectors
+from memcycle.stores.search.bm25 import Ints
 from memcycle.stores.search.request import Query
 
 DAY = 86_400.0
@@ -31,7 +32,7 @@ class TextEmbedder(Protocol):
     def dim(self) -> int:
         """Length of its vectors."""
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Vector:
         """Unit vectors of texts, (n, dim); a zero row for a blank one."""
 
 
@@ -53,8 +54,8 @@ class Prepared:
     people: frozenset[str]
     periods: tuple[tuple[float, float], ...]
     slot: Slot
-    named: Vectors
-    nameless: Vectors
+    named: Vector
+    nameless: Vector
 
 
 def prepare(
@@ -78,7 +79,7 @@ def prepare(
     ]
 
 
-def _prepared(query: Query, names: Sequence[str], last: float, vectors: Vectors) -> Prepared:
+def _prepared(query: Query, names: Sequence[str], last: float, vectors: Vector) -> Prepared:
     words = content_stems(query.text) or stems(query.text)
     return Prepared(
         stems=words,

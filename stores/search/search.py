@@ -17,10 +17,11 @@ import numpy as np
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import entries, events
+from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.search import lexical, ranker
 from memcycle.stores.search import snapshot as snapshots
-from memcycle.stores.search.bm25 import VIEWS, Flags, Ints, Scores, Stats, Vectors, weigh
+from memcycle.stores.search.bm25 import VIEWS, Flags, Ints, Scores, Stats, weigh
 from memcycle.stores.search.query import Prepared, TextEmbedder, prepare
 from memcycle.stores.search.ranker import Measured
 from memcycle.stores.search.request import Filters, Hit, Ranked, SearchRequest, Why
@@ -37,7 +38,7 @@ class VectorIndex(Protocol):
     """What search asks of the vector index."""
 
     def query(
-        self, scope: Scope, vectors: Vectors, k: int, granularity: Granularity | None
+        self, scope: Scope, vectors: Vector, k: int, granularity: Granularity | None
     ) -> list[list[tuple[str, float]]]:
         """For each vector the k nearest active entries of the base scope: id and cosine."""
 

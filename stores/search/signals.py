@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from memcycle.core.entry import MOST
+from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.search import lexical as traits
-from memcycle.stores.search.bm25 import DATED, FACTS, WINDOW, Flags, Floats, Vectors
+from memcycle.stores.search.bm25 import DATED, FACTS, WINDOW, Flags, Floats
 from memcycle.stores.search.query import DAY, Prepared
 from memcycle.stores.search.snapshot import SHARES, Snapshot, at, begins
 
@@ -81,7 +82,7 @@ class Comparison:
         return np.asarray(np.clip(cosines, 0.0, 1.0) * self.visible)
 
 
-def _cosines(vectors: Vectors, query: Vectors) -> Floats:
+def _cosines(vectors: Vector, query: Vector) -> Floats:
     """Row by row: a matrix product may round a row differently beside other rows, or elsewhere in memory, and
     nobody's entries may change another's scores."""
     return np.asarray((vectors * query).sum(axis=1), dtype=np.float64)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from memcycle.core.entry import GRANULARITIES
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import entries
-from memcycle.stores.ledger.columns import json_list, to_time
+from memcycle.stores.ledger.columns import Vector, json_list, to_time
 from memcycle.stores.search import lexical
 from memcycle.stores.search.bm25 import (
     FIELDS,
@@ -32,7 +32,6 @@ from memcycle.stores.search.bm25 import (
     Floats,
     Index,
     Ints,
-    Vectors,
     chosen,
     idf,
     with_facts,
@@ -88,7 +87,7 @@ class Snapshot:
     turns: list[tuple[str, ...]]
     importance: Floats
     reinforcement: Floats
-    vectors: Vectors
+    vectors: Vector
     documents: Documents
 
     @cached_property
@@ -469,7 +468,7 @@ def _each(values: Sequence[A], of: Callable[[A], B]) -> list[B]:
     return [known[value] for value in values]
 
 
-def _vectors(blobs: Sequence[bytes | None], dim: int) -> Vectors:
+def _vectors(blobs: Sequence[bytes | None], dim: int) -> Vector:
     blank = bytes(dim * np.dtype(np.float32).itemsize)
     joined = b"".join(blob or blank for blob in blobs)
     return np.frombuffer(joined, dtype=np.float32).reshape(len(blobs), dim)
