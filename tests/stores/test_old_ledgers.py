@@ -7,7 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from memcycle.stores.bank import LEDGER_FILE
+from memcycle.core.errors import StoreError
+from memcycle.core.settings import Settings
+from memcycle.stores.bank import LEDGER_FILE, Bank
 from memcycle.stores.langgraph_store import MemcycleStore
 from memcycle.stores.ledger import schema
 from memcycle.stores.search.request import Query, SearchRequest
@@ -22,11 +24,10 @@ RELEASED = (
     "0894d99d804f2a83e2cd4deff689ee2da6a8fc937ef5154bf83aac8ba41fd626",
     "38550dfd769f1f1e2e57753e142c14cfeee20021b044941b704da8867eb0275b",
     "47bfe4617b5f98ebe6a7cb0a702930ca240bb715865e7a366095f6676989c0a2",
+    "ceb76fabc95c2a63ee628355978bdaaa7c74f435538bd9116ebb8d343cc75246",
+    "cb8cb31d5d5f3513e96a38f685c001f324e87a0cd6babd9bbaf951820afb743c",
 )
 """Hashes of the steps that were released."""
-
-OWN = {"items": 4, "item_vectors": 4, "probes": 2}
-"""Tables that came with later steps, by the version that has them: a ledger before has none of their rows."""
 
 
 def query(home, statement):
@@ -114,20 +115,20 @@ def test_a_ledger_of_an_older_version_is_brought_up_to_date(tmp_path, version):
 
 def test_vectors_of_words_that_were_kept_once_are_dropped(tmp_path):
     home = tmp_path / "home"
-    unpack(6, home)
+    unpack(KEPT[-1], home)
     with closing(sqlite3.connect(home / LEDGER_FILE)) as conn:
         conn.execute("INSERT INTO entry_words SELECT row, 'model', x'00' FROM entries")
         conn.execute("INSERT INTO meta VALUES ('words of model', '7')")
         conn.commit()
     with opened(home) as bank:
-        assert content(bank) == expected(6)
+        assert content(bank) == expected(KEPT[-1])
     assert query(home, "SELECT name FROM sqlite_schema WHERE name GLOB 'entry_words*'") == []
     assert query(home, "SELECT * FROM meta WHERE key GLOB 'words*'") == []
 
 
 def test_vectors_of_items_that_chroma_held_once_are_dropped_by_the_first_write(tmp_path):
     home = tmp_path / "home"
-    unpack(6, home)
+    unpack(KEPT[-1], home)
     with closing(sqlite3.connect(home / LEDGER_FILE)) as conn:
         conn.execute("INSERT INTO item_index VALUES ('langchain:fake-bag', 'some', 2)")
         conn.commit()
@@ -138,3 +139,28 @@ def test_vectors_of_items_that_chroma_held_once_are_dropped_by_the_first_write(t
         bank.apply(ANN, [])
         assert bank.indexes.mirror.index().leftover() == 0
     assert query(home, "SELECT * FROM meta WHERE key = 'item_collections'") == []
+
+
+def test_reading_an_old_home_says_what_to_do_and_changes_nothing(tmp_path):
+    home = tmp_path / "home"
+    unpack(KEPT[0], home)
+    before = (home / LEDGER_FILE).read_bytes()
+    with pytest.raises(StoreError, match="older schema version; `memcycle doctor` brings it up to date"):
+        Bank.open(Settings(home=home), read_only=True)
+    assert (home / LEDGER_FILE).read_bytes() == before
+    opened(home).close()
+    with Bank.open(Settings(home=home), read_only=True) as reader:
+        assert [one.session for one in reader.sessions(ANN.base)] == ["1", "2"]
+
+
+def test_a_step_that_fails_leaves_the_old_home(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    as_of(1, home)
+    broken = schema.MIGRATIONS[1] + "\nCREATE TABLE probes (again TEXT);\n"
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", (schema.MIGRATIONS[0], broken))
+        with pytest.raises(sqlite3.OperationalError, match="already exists"):
+            opened(home)
+    assert query(home, "PRAGMA user_version") == [(1,)]
+    with opened(home) as bank:
+        assert len(bank.sessions(ANN.base)) == 2
