@@ -17,10 +17,10 @@ PAIRS = [(kind, secret) for kind, secrets in SECRETS.items() for secret in secre
 
 
 @pytest.mark.parametrize(("kind", "secret"), PAIRS)
-@pytest.mark.parametrize("around", ["{}", "Here: {}, keep it.", "«{}»", "a\n{}\nb", "{{{}}}"])
-def test_a_secret_becomes_its_kind(kind, secret, around):
-    whole = around.format(secret)
-    assert ALL.text(whole) in (around.format(mark(kind)), whole.partition(secret)[0] + mark(kind))
+def test_a_secret_becomes_its_kind(kind, secret):
+    for around in ("{}", "Here: {}, keep it.", "«{}»", "a\n{}\nb", "{{{}}}"):
+        whole = around.format(secret)
+        assert ALL.text(whole) in (around.format(mark(kind)), whole.partition(secret)[0] + mark(kind))
 
 
 @pytest.mark.parametrize(("kind", "around", "secret"), IN_CONTEXT)
