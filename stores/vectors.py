@@ -35,9 +35,7 @@ class Vectors:
         self._recorded = False
         if not repair:
             self.require_match()
-            with ledger.read() as conn:
-                recorded = meta.embedder(conn)
-            if recorded is not None:
+            if recorded := self._record():
                 embedder.expect(recorded[1])
 
     @property
@@ -51,8 +49,7 @@ class Vectors:
         Raises:
             EmbedderMismatch: the ledger's vectors come from another embedder.
         """
-        with self._ledger.read() as conn:
-            recorded = meta.embedder(conn)
+        recorded = self._record()
         if recorded is not None and recorded[0] != self.id:
             raise self._mismatch(*recorded)
 
@@ -64,7 +61,7 @@ class Vectors:
         """
         vectors = self.embedder.of(texts)
         if vectors:
-            self._record()
+            self._write_down()
         return vectors
 
     def of_what_works(self, texts: Sequence[str]) -> tuple[dict[str, Vector], dict[str, str]]:
@@ -106,18 +103,20 @@ class Vectors:
 
     def dimension(self) -> int:
         """Length of the vectors, from the ledger where it knows; else asks the embedder."""
-        with self._ledger.read() as conn:
-            recorded = meta.embedder(conn)
+        recorded = self._record()
         return recorded[1] if recorded and recorded[0] == self.id else self.embedder.dim
 
-    def _record(self) -> None:
+    def _record(self) -> tuple[str, int] | None:
+        with self._ledger.read() as conn:
+            return meta.embedder(conn)
+
+    def _write_down(self) -> None:
         """Writes the embedder down with the first vectors. Two processes may come with two at once."""
         with self._lock:
             if self._recorded:
                 return
             mine = (self.id, self.embedder.dim)
-            with self._ledger.read() as conn:
-                recorded = meta.embedder(conn)
+            recorded = self._record()
             if recorded is None:
                 with self._ledger.write() as conn:
                     recorded = meta.embedder(conn) or mine

@@ -37,7 +37,7 @@ class TextEmbedder(Protocol):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedQuery:
     """A query made ready to be compared with entries.
 
     Attributes:
@@ -60,7 +60,7 @@ class Prepared:
 
 def prepare(
     queries: Sequence[Query], embedder: TextEmbedder, *, speakers: Iterable[str], last: float
-) -> list[Prepared]:
+) -> list[PreparedQuery]:
     """All queries, in one embedding batch.
 
     Args:
@@ -79,9 +79,9 @@ def prepare(
     ]
 
 
-def _prepared(query: Query, names: Sequence[str], last: float, vectors: Vector) -> Prepared:
+def _prepared(query: Query, names: Sequence[str], last: float, vectors: Vector) -> PreparedQuery:
     words = content_stems(query.text) or stems(query.text)
-    return Prepared(
+    return PreparedQuery(
         stems=words,
         terms=np.unique(lexical.numbers(words)),
         people=frozenset(name.casefold() for name in [*names, query.speaker] if name),

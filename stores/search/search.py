@@ -22,7 +22,7 @@ from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.search import lexical, ranker
 from memcycle.stores.search import snapshot as snapshots
 from memcycle.stores.search.bm25 import VIEWS, Flags, Ints, Scores, Stats, weigh
-from memcycle.stores.search.query import Prepared, TextEmbedder, prepare
+from memcycle.stores.search.query import PreparedQuery, TextEmbedder, prepare
 from memcycle.stores.search.ranker import Measured
 from memcycle.stores.search.request import Filters, Hit, Ranked, SearchRequest, Why
 from memcycle.stores.search.signals import Comparison
@@ -164,7 +164,7 @@ class Search:
         return snapshot
 
     def _from_indexes(
-        self, request: SearchRequest, queries: Sequence[Prepared], allowed: Ints | None
+        self, request: SearchRequest, queries: Sequence[PreparedQuery], allowed: Ints | None
     ) -> tuple[Snapshot, list[Scores]]:
         """A snapshot of what the indexes hand over, and the BM25 of each query.
 
@@ -180,7 +180,7 @@ class Search:
             )
         return snapshot, [_aligned(snapshot, scores) for scores in found]
 
-    def _nearest(self, request: SearchRequest, queries: Sequence[Prepared]) -> set[str]:
+    def _nearest(self, request: SearchRequest, queries: Sequence[PreparedQuery]) -> set[str]:
         """The ids the vector index holds nearest to any query, with and without names."""
         vectors = np.array([vector for query in queries for vector in (query.named, query.nameless)])
         everything = set(request.granularities) == set(GRANULARITIES)
@@ -228,7 +228,7 @@ def _places(
     return np.flatnonzero(pool)
 
 
-def _scanned(snapshot: Snapshot, request: SearchRequest, visible: Flags, query: Prepared) -> Scores:
+def _scanned(snapshot: Snapshot, request: SearchRequest, visible: Flags, query: PreparedQuery) -> Scores:
     """BM25 of a whole scope, each granularity in the statistics of what the request may see."""
     postings = snapshot.index.postings(query.terms)
     views, known = np.zeros((len(snapshot.rows), VIEWS)), 0.0
@@ -241,7 +241,7 @@ def _scanned(snapshot: Snapshot, request: SearchRequest, visible: Flags, query: 
 
 
 def _worded(
-    conn: sqlite3.Connection, request: SearchRequest, queries: Sequence[Prepared]
+    conn: sqlite3.Connection, request: SearchRequest, queries: Sequence[PreparedQuery]
 ) -> tuple[set[int], list[tuple[Scores, ...]]]:
     """Ledger rows of the first candidates of each lexical view and of all that is staged, and the BM25.
 

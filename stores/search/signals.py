@@ -15,7 +15,7 @@ from memcycle.core.entry import MOST
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.search import lexical as traits
 from memcycle.stores.search.bm25 import DATED, FACTS, WINDOW, Flags, Floats
-from memcycle.stores.search.query import DAY, Prepared
+from memcycle.stores.search.query import DAY, PreparedQuery
 from memcycle.stores.search.snapshot import SHARES, Snapshot, at, begins
 
 _BEST = 3
@@ -41,7 +41,7 @@ class Comparison:
     snapshot: Snapshot
     visible: Flags
     mass: Floats
-    query: Prepared
+    query: PreparedQuery
     lexical: Floats
     known: float
     now: float
