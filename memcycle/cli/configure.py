@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from memcycle.cli import options as opt
 from memcycle.cli.options import theta_of
-from memcycle.cli.output import FAILED, confirm, print_json, say, screen, shown
+from memcycle.cli.output import FAILED, confirm, listing, print_json, say, screen, shown
 
 if TYPE_CHECKING:
     from memcycle.core.theta import Theta
@@ -55,9 +55,8 @@ def prompts(ctx: typer.Context, *, folder: Folder = None, as_json: opt.Json = Fa
     if as_json:
         print_json(rows)
         return
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for name in ("role", "version", "", "placeholders"):
-        table.add_column(name, no_wrap=name != "placeholders", overflow="fold")
+    fixed = (Column(name, no_wrap=True) for name in ("role", "version", ""))
+    table = listing(*fixed, Column("placeholders", overflow="fold"))
     for role, row in zip(found.roles(), rows, strict=True):
         own = "" if row["shipped"] else "own"
         names = " ".join(f"${name}" for name in sorted(PLACEHOLDERS[role].required))
@@ -277,10 +276,8 @@ def _overrides(chosen: "Theta") -> list[tuple[str, Any, Any]]:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for at, name in enumerate(columns):
-        table.add_column(Text(shown(name)), no_wrap=at == 0, overflow="fold")
-    return table
+    heads = [Text(shown(name)) for name in columns]
+    return listing(*(Column(head, no_wrap=at == 0, overflow="fold") for at, head in enumerate(heads)))
 
 
 def _range(dimension: "Dimension") -> str:

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.table import Table
 
 from memcycle.cli.options import BaseUrl, Embedder, Json, ThetaFile, Timezone, settings_of, theta_of
-from memcycle.cli.output import bars, documented, note, one_line, print_json, say, screen, shown
+from memcycle.cli.output import bars, documented, listing, note, one_line, print_json, say, screen, shown
 from memcycle.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -454,7 +453,7 @@ def _note_done(progress: "Progress") -> None:
 def _show_measured(figures: Mapping[str, Any], out: Path | None) -> None:
     """The main figures of an evaluation; all of them stand in the report."""
     budgets = (f"{int(budget):,} tokens" for budget in figures["recall_at_tokens"])
-    table = _table("share of gold turns", *(f"at {k}" for k in figures["recall"]), *budgets)
+    table = listing("share of gold turns", *(f"at {k}" for k in figures["recall"]), *budgets)
     for name, own in {"memcycle": figures, **figures["baselines"]}.items():
         if own is not None and any(value is not None for value in own["recall"].values()):
             cells = (*own["recall"].values(), *own["recall_at_tokens"].values())
@@ -476,11 +475,11 @@ def _show_measured(figures: Mapping[str, Any], out: Path | None) -> None:
 
 def _show_evolved(figures: Mapping[str, Any], out: Path) -> None:
     """The rounds and the held-out figures; all else stands in the report."""
-    rounds = _table("round", "train", "guard", "decision", "why")
+    rounds = listing("round", "train", "guard", "decision", "why")
     for row in figures["rounds"]:
         shares = (_share(row["train"]), _share(row["guard"]))
         rounds.add_row(str(row["round"]), *shares, row["decision"], row["why"])
-    held = _table("held out", "score", "95 % interval")
+    held = listing("held out", "score", "95 % interval")
     named = {f"start ({figures['start']['name']})": figures["start"], "best": figures["best"]}
     for name, own in {**named, **figures["beside"], "random search": figures["random"]}.items():
         if own is not None:
@@ -489,17 +488,13 @@ def _show_evolved(figures: Mapping[str, Any], out: Path) -> None:
             held.add_row(name, _share(own["held_out"]), between)
     screen().print(rounds, held)
     if figures["ablation"] is not None:
-        ablated = _table("mechanism", "switched", "score", "change")
+        ablated = listing("mechanism", "switched", "score", "change")
         for row in figures["ablation"]["rows"]:
             gain = "-" if row["gain"] is None else f"{row['gain']:+.3f}"
             ablated.add_row(row["mechanism"], row["switched"], _share(row["score"]), gain)
         screen().print(ablated)
     say(("Report: ", "bold"), shown(str(out / "report.md")))
     say(("Theta: ", "bold"), shown(str(out / "best_theta.json")))
-
-
-def _table(*columns: str) -> Table:
-    return Table(*columns, box=None, padding=(0, 1), pad_edge=False)
 
 
 def _share(value: float | None) -> str:

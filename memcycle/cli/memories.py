@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from memcycle.cli import options as opt
 from memcycle.cli.options import SHORT, find_entry, only_user, open_memory, settings_of
-from memcycle.cli.output import confirm, note, print_json, say, screen, shown, turn_range
+from memcycle.cli.output import confirm, listing, note, print_json, say, screen, shown, turn_range
 from memcycle.core.entry import Granularity, Kind, Status
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_file, read_records
@@ -79,17 +79,9 @@ def memories(
 
 
 def _entry_table(entries: "list[Entry]") -> Table:
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for name, style in (
-        ("id", "cyan"),
-        ("granularity", ""),
-        ("kind", "dim"),
-        ("status", ""),
-        ("turns", "cyan"),
-    ):
-        table.add_column(name, style=style, no_wrap=True)
-    table.add_column("when", style="dim", no_wrap=True)
-    table.add_column("text", overflow="fold")
+    styles = {"id": "cyan", "granularity": "", "kind": "dim", "status": "", "turns": "cyan", "when": "dim"}
+    fixed = (Column(name, style=style, no_wrap=True) for name, style in styles.items())
+    table = listing(*fixed, Column("text", overflow="fold"))
     for entry in entries:
         said = entry.event_time or entry.observed_at
         speaker = f"{entry.speaker}: " if entry.speaker and entry.granularity == "raw" else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from memcycle.core.errors import BadInput, MemcycleError
@@ -54,6 +54,11 @@ def one_line(text: str) -> str:
 def note(message: str, style: str = "") -> None:
     """A message to the person, on standard error."""
     screen(error=True).print(Text(shown(message), style=style), soft_wrap=True)
+
+
+def listing(*columns: Column | str) -> Table:
+    """A table without lines, of columns by name or in full."""
+    return Table(*columns, box=None, padding=(0, 1), pad_edge=False, header_style="bold")
 
 
 def say(*parts: str | Text | tuple[str, str]) -> None:
@@ -152,11 +157,9 @@ def say_answer(answer: "Answer", *, limit: int = 10) -> None:
 
 def evidence_table(evidence: "list[Evidence]") -> Table:
     """Evidence, a row a piece: source turns, granularity, date, text."""
-    table = Table(box=None, padding=(0, 1), show_header=False, pad_edge=True)
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    dim = Column(style="dim", no_wrap=True)
+    columns = (Column(style="cyan", no_wrap=True), dim, dim.copy(), Column(overflow="fold"))
+    table = Table(*columns, box=None, padding=(0, 1), show_header=False, pad_edge=True)
     for item in evidence:
         said = item.event_time or item.time
         speaker = f"{item.speaker}: " if item.speaker and item.granularity == "raw" else ""

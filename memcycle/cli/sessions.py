@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.rule import Rule
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from memcycle.cli import options as opt
 from memcycle.cli.options import SHORT, only_user, open_memory, settings_of
-from memcycle.cli.output import note, one_line, print_json, say, say_refused, say_usage, screen, shown
+from memcycle.cli.output import (
+    listing,
+    note,
+    one_line,
+    print_json,
+    say,
+    say_refused,
+    say_usage,
+    screen,
+    shown,
+)
 from memcycle.cli.runs import RunOptions, begin_or_resume, exit_if_waiting
 from memcycle.core.settings import DEFAULT_HOME
 
@@ -270,16 +280,18 @@ def _command(names: list[str], session_id: str, user: str, workspace: str, home:
 
 
 def _table(found: "list[SessionSummary]") -> Table:
-    table = Table(box=None, padding=(0, 1), pad_edge=False, collapse_padding=True, header_style="bold")
-    table.add_column("session", style="cyan", overflow="fold", min_width=4)
-    table.add_column("status", overflow="fold", min_width=10)
-    table.add_column("last turn", style="dim", no_wrap=True)
     waiting = any(one.staged for one in found)
-    for name in ("turns", "staged") if waiting else ("turns",):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("passed", no_wrap=True)
-    for name in ("repairs", "rolled back", "merged", "calls"):
-        table.add_column(name, justify="right")
+    counts = ("turns", "staged") if waiting else ("turns",)
+    found_and_done = ("repairs", "rolled back", "merged", "calls")
+    table = listing(
+        Column("session", style="cyan", overflow="fold", min_width=4),
+        Column("status", overflow="fold", min_width=10),
+        Column("last turn", style="dim", no_wrap=True),
+        *(Column(name, justify="right", no_wrap=True) for name in counts),
+        Column("passed", no_wrap=True),
+        *(Column(name, justify="right") for name in found_and_done),
+    )
+    table.collapse_padding = True
     for one in found:
         table.add_row(
             one_line(one.session),
