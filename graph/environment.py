@@ -149,7 +149,7 @@ def make_env(
         raise BadInput("settings.redact is not that of the bank: open the bank with the same settings")
 
     def shared() -> "Bank":
-        from memcycle.stores.registry import shared_bank
+        from memcycle.stores.bank import shared_bank
 
         return shared_bank(chosen)
 

@@ -270,8 +270,7 @@ class Memory:
     def _open(self) -> "Bank":
         with self._opening:
             if self._bank is None:
-                from memcycle.stores.bank import Bank
-                from memcycle.stores.registry import shared_bank
+                from memcycle.stores.bank import Bank, shared_bank
 
                 if self._checkpoints is not None and self._threads is None:
                     self._threads = Threads.open(self._checkpoints, self._world, self.settings)

@@ -1,9 +1,11 @@
-"""The bank: the one door to storage."""
+"""The bank: the one door to storage, one a process and home for all who share it."""
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from memcycle.core.edit import Applied, Edit, Event
@@ -27,7 +29,7 @@ from memcycle.stores.ledger.sessions import Part, SessionInfo
 from memcycle.stores.maintenance import Maintenance
 from memcycle.stores.search.snapshot import speakers
 from memcycle.stores.staging import session_of
-from memcycle.stores.writer import Writer
+from memcycle.stores.writer import Writer, unknown
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from memcycle.stores.search.search import Ranking
 
 LEDGER_FILE = "ledger.sqlite3"
+
+_STORE_FIELDS = ("timezone", "embedder", "chroma_url", "shards", "redact")
+"""Settings that the store itself depends on; the rest is the graphs' business."""
 
 
 class Bank:
@@ -276,7 +281,7 @@ class Bank:
         """
         with self.ledger.read() as conn:
             if entries.one(conn, scope, entry_id) is None:
-                raise undo.unknown(entry_id)
+                raise unknown(entry_id)
             return events.of_entries(conn, scope, links.chain(conn, scope, entry_id))
 
     def holders(self, scope: Scope, entry_id: str) -> list[Entry]:
@@ -288,7 +293,7 @@ class Bank:
         with self.ledger.read() as conn:
             stored = entries.one(conn, scope, entry_id)
             if stored is None:
-                raise undo.unknown(entry_id)
+                raise unknown(entry_id)
             return _entries(forgetting.holders(conn, stored.entry))
 
     def users(self) -> list[str]:
@@ -691,3 +696,43 @@ class Bank:
 
 def _entries(stored: Iterable[StoredEntry]) -> list[Entry]:
     return [one.entry for one in stored]
+
+
+_opening = threading.Lock()
+# By process: connections and locks do not survive a fork.
+_open: dict[tuple[int, Path], Bank] = {}
+
+
+def shared_bank(
+    settings: Settings,
+    *,
+    embeddings: "Embeddings | None" = None,
+    world: World | None = None,
+    repair: bool = False,
+) -> Bank:
+    """The bank of this process for `settings.home`: opened by the first, closed by the last who closes it.
+
+    Args:
+        embeddings: A LangChain embedder; must be the same object for all.
+        world, repair: Those of the first who asks count (see `Bank.open`).
+
+    Raises:
+        StoreError: the home is open in this process with other settings; names them. Or it cannot be opened.
+    """
+    key = (os.getpid(), settings.home.resolve())
+    with _opening:
+        bank = _open.get(key)
+        if bank is None or not bank.share():
+            bank = Bank.open(settings, embeddings=embeddings, world=world, repair=repair)
+            _open[key] = bank
+            return bank
+        other = [name for name in _STORE_FIELDS if getattr(bank.settings, name) != getattr(settings, name)]
+        if embeddings is not None and embeddings is not bank.embeddings:
+            other.append("embeddings")
+        if other:
+            bank.close()
+            raise StoreError(
+                f"{settings.home} is open in this process with another {', '.join(other)}; use the same"
+                " settings or close it first"
+            )
+        return bank

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from memcycle.core.settings import Settings
 from memcycle.stores.chroma import erase
 from memcycle.stores.chroma.index import IndexedEntry, metadata_of
 from memcycle.stores.chroma.mirror import Mirror
-from memcycle.stores.indexes import Indexes
 from memcycle.stores.ledger import entries, items, meta, outbox, sessions
 from memcycle.stores.ledger.connection import RESTORE, Ledger
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.search import lexical
+
+if TYPE_CHECKING:
+    from memcycle.stores.indexes import Indexes
 
 _log = logging.getLogger(__name__)
 
@@ -279,7 +281,7 @@ class Mended(NamedTuple):
 def mend(
     ledger: Ledger,
     settings: Settings,
-    indexes: Indexes,
+    indexes: "Indexes",
     commit: Callable[[Scope, str], object],
     *,
     alone: bool,
@@ -332,7 +334,7 @@ def mend(
             tried[following] = str(error)
 
 
-def rebuild(ledger: Ledger, settings: Settings, indexes: Indexes) -> int:
+def rebuild(ledger: Ledger, settings: Settings, indexes: "Indexes") -> int:
     """Makes all that follows from the entries anew, and embeds what had no vector.
 
     Returns:
@@ -378,7 +380,7 @@ def _rebuild_words(conn: sqlite3.Connection, settings: Settings) -> int:
     return done
 
 
-def reembed(ledger: Ledger, settings: Settings, indexes: Indexes) -> int:
+def reembed(ledger: Ledger, settings: Settings, indexes: "Indexes") -> int:
     """Makes every vector anew with the present embedder; ids, texts and times stay.
 
     One transaction: a home never holds vectors of two embedders, whatever stops this in the middle. Those of
@@ -405,7 +407,7 @@ def reembed(ledger: Ledger, settings: Settings, indexes: Indexes) -> int:
     return done
 
 
-def _embed_unfit(ledger: Ledger, settings: Settings, indexes: Indexes) -> None:
+def _embed_unfit(ledger: Ledger, settings: Settings, indexes: "Indexes") -> None:
     """Gives the entries without a vector of the recorded embedder one, where the embedder can."""
     vectors, after = indexes.vectors, 0
     while True:

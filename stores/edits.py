@@ -12,9 +12,8 @@ from memcycle.core.validity import is_older
 from memcycle.stores.ledger import entries, events, tombstones, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
-from memcycle.stores.undo import unknown
 from memcycle.stores.vectors import Vectors
-from memcycle.stores.writer import Writer, united
+from memcycle.stores.writer import Writer, united, unknown
 
 
 class Prepared(NamedTuple):

@@ -6,20 +6,15 @@ from typing import Any
 
 from memcycle.core.edit import Event
 from memcycle.core.entry import Entry
-from memcycle.core.errors import BadInput, UnknownEntry
+from memcycle.core.errors import BadInput
 from memcycle.core.probe import REPAIRER, Probe
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import entries, events, links, sessions
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.events import Logged, Write
-from memcycle.stores.writer import Writer
+from memcycle.stores.writer import Writer, unknown
 
 _REMOVED = ("supersede", "delete", "expire")
-
-
-def unknown(entry: str) -> UnknownEntry:
-    """The error for an id that is not in this memory (or is another user's, which must look the same)."""
-    return UnknownEntry(f"no entry {entry} in this memory; `memories` lists them")
 
 
 def undo(writer: Writer, scope: Scope, entry_id: str, *, actor: str) -> Entry:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from memcycle.core.entry import Departure, Entry, Status, departed
+from memcycle.core.errors import UnknownEntry
 from memcycle.core.scope import Scope
 from memcycle.core.world import World
 from memcycle.stores.ledger import entries, events, links, outbox, sessions
@@ -175,6 +176,11 @@ class Writer:
     def reindex(self, stored: Sequence[StoredEntry]) -> None:
         """Writes the lexical rows of active entries anew, since their surroundings changed."""
         lexical.put(self.conn, lexical.rows_of(self.conn, stored))
+
+
+def unknown(entry: str) -> UnknownEntry:
+    """The error for an id that is not in this memory (or is another user's, which must look the same)."""
+    return UnknownEntry(f"no entry {entry} in this memory; `memories` lists them")
 
 
 def united(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

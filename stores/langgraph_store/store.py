@@ -43,7 +43,7 @@ from pydantic_core import to_jsonable_python
 from memcycle.core.errors import BadInput, StoreError
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
-from memcycle.stores.bank import Bank
+from memcycle.stores.bank import Bank, shared_bank
 from memcycle.stores.chroma import erase
 from memcycle.stores.langgraph_store.filter import matches
 from memcycle.stores.langgraph_store.vectors import (
@@ -58,7 +58,6 @@ from memcycle.stores.langgraph_store.vectors import (
 from memcycle.stores.ledger import items, meta
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.items import Namespace, StoredItem
-from memcycle.stores.registry import shared_bank
 
 _log = logging.getLogger(__name__)
 

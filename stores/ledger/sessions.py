@@ -93,15 +93,12 @@ def reopen(conn: sqlite3.Connection, scope: Scope, session: str, now: datetime) 
 
 def begin(conn: sqlite3.Connection, scope: Scope, session: str, now: datetime) -> Part | None:
     """Puts the session under examination, up to its last turn of now. None for a session never seen."""
-    key = (scope.key, session)
     conn.execute(
         "UPDATE sessions SET status = 'verifying', touched_at = ? WHERE scope_key = ? AND session = ?",
-        (to_time(now), *key),
+        (to_time(now), scope.key, session),
     )
-    row = conn.execute(
-        "SELECT part, last_position, seq FROM sessions WHERE scope_key = ? AND session = ?", key
-    ).fetchone()
-    return Part(row["part"], row["last_position"], row["seq"]) if row else None
+    row = _row(conn, scope, session)
+    return None if row is None else Part(row["part"], row["last_position"], row["seq"])
 
 
 def commit(
@@ -134,33 +131,23 @@ def commit(
 
 def state(conn: sqlite3.Connection, scope: Scope, session: str) -> State | None:
     """How far the session has come; None for one never seen."""
-    row = conn.execute(
-        "SELECT status, part, reason, committed_position, reports FROM sessions"
-        " WHERE scope_key = ? AND session = ?",
-        (scope.key, session),
-    ).fetchone()
+    row = _row(conn, scope, session)
     if row is None:
         return None
-    return State(
-        row["status"], row["part"], row["reason"], row["committed_position"], _reports(row["reports"])
-    )
+    reports = _reports(row["reports"])
+    return State(row["status"], row["part"], row["reason"], row["committed_position"], reports)
 
 
 def is_open(conn: sqlite3.Connection, scope: Scope, session: str) -> bool:
     """Whether what is written for the session waits for its commit."""
-    found = conn.execute(
-        "SELECT 1 FROM sessions WHERE scope_key = ? AND session = ? AND status IN ('open', 'verifying')",
-        (scope.key, session),
-    )
-    return found.fetchone() is not None
+    row = _row(conn, scope, session)
+    return row is not None and row["status"] not in COMMITTED
 
 
 def seq_of(conn: sqlite3.Connection, scope: Scope, session: str) -> int | None:
     """The session's own number, never given twice; None for one never seen, or forgotten."""
-    row = conn.execute(
-        "SELECT seq FROM sessions WHERE scope_key = ? AND session = ?", (scope.key, session)
-    ).fetchone()
-    return int(row["seq"]) if row else None
+    row = _row(conn, scope, session)
+    return None if row is None else int(row["seq"])
 
 
 def is_another(conn: sqlite3.Connection, scope: Scope, seq: int | None) -> bool:
@@ -170,16 +157,14 @@ def is_another(conn: sqlite3.Connection, scope: Scope, seq: int | None) -> bool:
 
 def last_position(conn: sqlite3.Connection, scope: Scope, session: str) -> int:
     """The highest place ever given in the session, 0 without any. A forgotten turn's is not given again."""
-    return _number(
-        conn, "SELECT last_position FROM sessions WHERE scope_key = ? AND session = ?", scope, session
-    )
+    row = _row(conn, scope, session)
+    return 0 if row is None else int(row["last_position"])
 
 
 def closed_position(conn: sqlite3.Connection, scope: Scope, session: str) -> int:
     """The place of the last turn that a closed episode covers, 0 without any."""
-    return _number(
-        conn, "SELECT closed_position FROM sessions WHERE scope_key = ? AND session = ?", scope, session
-    )
+    row = _row(conn, scope, session)
+    return 0 if row is None else int(row["closed_position"])
 
 
 def advance(conn: sqlite3.Connection, scope: Scope, session: str, position: int) -> None:
@@ -259,9 +244,10 @@ def all_scopes(conn: sqlite3.Connection) -> list[Scope]:
     return [Scope(user=row["user"], workspace=row["workspace"]) for row in found]
 
 
-def _number(conn: sqlite3.Connection, query: str, scope: Scope, session: str) -> int:
-    row = conn.execute(query, (scope.key, session)).fetchone()
-    return int(row[0]) if row else 0
+def _row(conn: sqlite3.Connection, scope: Scope, session: str) -> sqlite3.Row | None:
+    found = conn.execute("SELECT * FROM sessions WHERE scope_key = ? AND session = ?", (scope.key, session))
+    row: sqlite3.Row | None = found.fetchone()
+    return row
 
 
 _COUNTS = tuple(name for name in SessionReport.model_fields if name != "usage")

@@ -11,10 +11,9 @@ from langgraph.store.base import InvalidNamespaceError, PutOp, SearchOp
 
 from memcycle.core.errors import BadInput, EmbedderMismatch, EmbeddingFailed, StoreError
 from memcycle.core.settings import Settings
-from memcycle.stores.bank import LEDGER_FILE, Bank
+from memcycle.stores.bank import LEDGER_FILE, Bank, shared_bank
 from memcycle.stores.langgraph_store import MemcycleStore, served_store
 from memcycle.stores.ledger import entries, items, schema
-from memcycle.stores.registry import shared_bank
 from tests.banks import ANN, clock, fact, open_bank, texts
 from tests.fakes import FakeEmbeddings, bag_of_words
 from tests.hand_clock import START, HandClock

@@ -5,7 +5,7 @@ import pytest
 from memcycle.core.errors import StoreError
 from memcycle.core.settings import Settings
 from memcycle.core.theta import Theta
-from memcycle.stores.registry import shared_bank
+from memcycle.stores.bank import shared_bank
 from tests.banks import ANN
 from tests.fakes import FakeEmbeddings
 
