@@ -114,4 +114,6 @@ def main(customer: str, *questions: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:  # noqa: PLR2004 - a customer and a question
+        sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -220,13 +220,11 @@ class Recorder:
     next turn of its conversation. Thread-safe.
     """
 
-    def __init__(self, memory: Memory, *, attempts: int = 3, at_once: int = 8) -> None:
+    def __init__(self, memory: Memory) -> None:
         """Starts no thread before something is given for later.
 
         Args:
             memory: Where it is stored.
-            attempts: Tries in the background, after 10 and 20 seconds, before one is given up.
-            at_once: Conversations remembered side by side; of one conversation only one chunk at a time.
         """
         self.memory = memory
         self._lock = threading.Lock()
@@ -234,13 +232,12 @@ class Recorder:
         self._unread: set[Scope] = set()
         self._failed: deque[Failure] = deque(maxlen=MAX_FAILURES)
         self._closed = False
+        # Of one conversation only one chunk at a time; tried again after 10 and 20 seconds.
         self._later = IdleSessions(
             self._record_waiting,
             BATCH_SECONDS,
             now=lambda: datetime.now(UTC),
             give_up=self._give_up,
-            attempts=attempts,
-            at_once=at_once,
             verb="remember",
         )
 
