@@ -130,7 +130,7 @@ def gold_turns(question: Question) -> tuple[str, ...]:
     return () if question.adversarial else question.evidence
 
 
-def asked(
+def run_steps(
     record: R, steps: Sequence[Callable[[], Mapping[str, Any]]], wrong: Callable[[R], Mapping[str, Any]]
 ) -> R:
     """A record with what each step adds to it, its `usage` summed; where one crashes, with what `wrong` says.
@@ -249,7 +249,7 @@ class Asker:
             found = record.scores if record.search_ms is not None else nothing_found(gold, self.plan)
             return {"scores": found, **(wrong_answer(question, self.judge) if self.plan.answers else {})}
 
-        return asked(record, steps, wrong)
+        return run_steps(record, steps, wrong)
 
     def _compared(
         self, question: Question, gold: Sequence[str], score: Callable[..., Scores]

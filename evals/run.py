@@ -268,7 +268,7 @@ class _Done:
         """Wall time of all runs so far, but for what was not written down when one was killed."""
         return round(self.before + perf_counter() - self.began, 3)
 
-    def told(self, event: Event) -> None:
+    def note(self, event: Event) -> None:
         """Writes down what a conversation tells."""
         name = event.conversation
         if isinstance(event, Record):
@@ -333,7 +333,7 @@ def run(
     folder.start(plan, command, resume=resume)
     done = _Done(folder, samples, keep, watch)
     jobs = done.jobs(plan, base_url)
-    run_jobs(jobs, workers, done.told)
+    run_jobs(jobs, workers, done.note)
     if not keep:
         folder.drop_homes()
     records = [done.records[sample.id, question.id] for sample in samples for question in sample.questions]

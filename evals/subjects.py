@@ -25,8 +25,8 @@ from memcycle.stores.bank import Bank
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-Told = Callable[[int, int], None]
-"""Told how many turns of how many are stored."""
+OnProgress = Callable[[int, int], None]
+"""Is told how many turns of how many are stored."""
 
 
 def base_scope(sample: Sample) -> Scope:
@@ -72,28 +72,30 @@ class Stored(NamedTuple):
     refused: int = 0
 
 
-def store(memory: Memory, sample: Sample, facts: str, told: Told = lambda _done, _total: None) -> Stored:
+def store(
+    memory: Memory, sample: Sample, facts: str, on_progress: OnProgress = lambda _done, _total: None
+) -> Stored:
     """Stores a conversation and ends its sessions.
 
     Args:
         memory: Where to; its roles are those that read facts, where `facts` is not of the data set.
         facts: `none`, `observations`, or who reads them, as in `Plan`.
-        told: Told of progress.
+        on_progress: Told of progress.
     """
     if facts in (NONE, OBSERVATIONS):
         return Stored(
-            {}, _store_given(memory.bank, sample, sample.facts if facts == OBSERVATIONS else (), told)
+            {}, _store_given(memory.bank, sample, sample.facts if facts == OBSERVATIONS else (), on_progress)
         )
     done = ingest(
         memory,
         sample.conversation,
         user=sample.id,
-        on_progress=lambda progress: told(progress.done, progress.total),
+        on_progress=lambda progress: on_progress(progress.done, progress.total),
     )
     return Stored(done.usage)
 
 
-def _store_given(bank: Bank, sample: Sample, facts: Sequence[GivenFact], told: Told) -> int:
+def _store_given(bank: Bank, sample: Sample, facts: Sequence[GivenFact], on_progress: OnProgress) -> int:
     """Turns first, since a fact may rest on a turn of another session; then facts, session after session."""
     scope, sessions, total = base_scope(sample), sample.conversation.sessions, len(sample.conversation.turns)
     for session in sessions:
@@ -105,7 +107,7 @@ def _store_given(bank: Bank, sample: Sample, facts: Sequence[GivenFact], told: T
         refused += len(bank.apply(within, _edits(within, own, session.turns)).rejected) if own else 0
         bank.commit_session(within)
         done += len(session.turns)
-        told(done, total)
+        on_progress(done, total)
     return refused
 
 

@@ -16,7 +16,7 @@ from memcycle.core.probe import add_usage
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.theta import Theta
-from memcycle.evals.ask import AnswerJudge, ask_all, asked, gold_turns, scored_answer, wrong_answer
+from memcycle.evals.ask import AnswerJudge, ask_all, gold_turns, run_steps, scored_answer, wrong_answer
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.metrics import counted, recall
 from memcycle.evals.records import RULES
@@ -25,7 +25,7 @@ from memcycle.evals.subjects import Stored, base_scope, open_memory, store, stor
 from memcycle.evolution.records import EvolveFolder, QuestionRecord, StoredHome, home_key
 from memcycle.evolution.splits import Split
 from memcycle.evolution.task import Request, Task, read_request
-from memcycle.evolution.theta.diagnosis import stood
+from memcycle.evolution.theta.diagnosis import standing_of
 from memcycle.evolution.theta.space import fingerprint, writing
 from memcycle.graph.recall.graph import build_recall
 from memcycle.memory import Memory
@@ -93,7 +93,7 @@ class Asker:
             answer = wrong_answer(question, self.judge) if self.task.answers else {}
             return {"recall": 0.0 if wanted else None, **_known(answer)}
 
-        return asked(record, steps, wrong)
+        return run_steps(record, steps, wrong)
 
     def _run(self, question: Question, *, evidence_only: bool) -> Mapping[str, Any]:
         out: Mapping[str, Any] = self._recall.invoke(
@@ -127,7 +127,7 @@ class Asker:
         }
 
     def _stood(self, question: Question, missing: list[str], *, full: bool) -> dict[str, Any]:
-        found = stood(
+        found = standing_of(
             self.memory.bank,
             self.scope,
             self.theta,

@@ -188,7 +188,7 @@ _FAINT = 0.005
 """Smaller differences are left out."""
 
 
-class Stood(NamedTuple):
+class Standing(NamedTuple):
     """Where a question's wanted turns stood.
 
     Attributes:
@@ -200,7 +200,7 @@ class Stood(NamedTuple):
     held: dict[str, float]
 
 
-def stood(
+def standing_of(
     bank: Bank,
     scope: Scope,
     theta: Theta,
@@ -209,7 +209,7 @@ def stood(
     missed: Sequence[str],
     shown: Sequence[str],
     full: bool,
-) -> Stood:
+) -> Standing:
     """How the search ranks wanted turns, among all turns as they were said.
 
     Args:
@@ -243,7 +243,7 @@ def stood(
         )
         for turn in missed
     )
-    return Stood(views, _mean([edges[turn] for turn in shown if turn in edges]))
+    return Standing(views, _mean([edges[turn] for turn in shown if turn in edges]))
 
 
 def _cut(rank: int | None, *, full: bool) -> Cut:

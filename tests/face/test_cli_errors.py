@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memcycle.cli import options as ids
+from memcycle.cli import options
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_ids(cli, small, monkeypatch):
     entry = cli.json("memories", "--user", "ann")[0]
     assert "6 letters" in cli.fails("history", entry["id"][:5], code=2)
     assert "no memory 'ffffffffffff'" in cli.fails("edit", "ffffffffffff", "x", code=1)
-    monkeypatch.setattr(ids, "LEAST", 0)
+    monkeypatch.setattr(options, "LEAST", 0)
     assert "begins" in cli.fails("history", "", code=2)
     cli.run("ingest", small, "--user", "ben")
     error = cli.fails("history", entry["id"][:8], code=2)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from memcycle import Memory, Roles
 from memcycle.agents.rules import RULES
-from memcycle.cli import runs as kept
+from memcycle.cli import runs as cli_runs
 from memcycle.cli.app import app
 from tests.scripted import Always
 
@@ -35,13 +35,13 @@ def moved(chat):
 @pytest.fixture
 def stopped(cli, runs, moved):
     """The thread of an ingest that waits for a person."""
-    done = cli.run("ingest", moved, *runs, "--approval", "update", code=kept.WAITS)
+    done = cli.run("ingest", moved, *runs, "--approval", "update", code=cli_runs.WAITS)
     return thread_of(done)
 
 
 @pytest.fixture
 def at_terminal(monkeypatch):
-    monkeypatch.setattr(kept, "is_asked", lambda: True)
+    monkeypatch.setattr(cli_runs, "is_asked", lambda: True)
 
 
 def thread_of(done) -> str:
@@ -118,7 +118,7 @@ def test_an_examination_that_broke_off_goes_on(cli, runs, small, monkeypatch):
 
 
 def test_an_ingest_shows_what_waits_and_writes_nothing_of_it(cli, runs, moved):
-    done = cli.run("ingest", moved, *runs, "--approval", "update", code=kept.WAITS)
+    done = cli.run("ingest", moved, *runs, "--approval", "update", code=cli_runs.WAITS)
     told = [
         "A person is asked in session 2:",
         "1  UPDATE",
@@ -130,7 +130,7 @@ def test_an_ingest_shows_what_waits_and_writes_nothing_of_it(cli, runs, moved):
     for line in told:
         assert line in done.stderr
     assert facts(cli) == ["Ann lives in Vienna."]
-    waits = cli.run("ingest", moved, *runs, "--resume", thread_of(done), "--json", code=kept.WAITS)
+    waits = cli.run("ingest", moved, *runs, "--resume", thread_of(done), "--json", code=cli_runs.WAITS)
     assert json.loads(waits.stdout)["pending"]["items"][0]["after"] == AFTER
     assert facts(cli) == ["Ann lives in Vienna."]
 
@@ -147,7 +147,7 @@ def test_an_ingest_shows_what_waits_and_writes_nothing_of_it(cli, runs, moved):
 def test_a_script_answers_by_option_and_the_rest_is_ingested(cli, runs, moved, stopped, answer, left):
     args = ["ingest", moved, *runs, "--resume", stopped, *answer, "--json"]
     if answer == ["--reject"]:  # the Constructor proposes what the Refresher did: that is another proposal
-        cli.run(*args, code=kept.WAITS)
+        cli.run(*args, code=cli_runs.WAITS)
     out = json.loads(cli.run(*args).stdout)
     assert (out["turns"], out["sessions"], out.get("pending")) == (2, 2, None)
     assert left <= set(facts(cli))
@@ -181,8 +181,8 @@ def test_what_was_to_be_approved_is_asked_about_when_it_goes_on_without_the_opti
         {"session": "2", "text": MOVED, "time": "2024-06-01T12:00:00+00:00"},
         {"session": "3", "text": again, "time": "2024-07-01T12:00:00+00:00"},
     )
-    thread = thread_of(cli.run("ingest", twice, *runs, "--approval", "update", code=kept.WAITS))
-    done = cli.run("ingest", twice, *runs, "--resume", thread, "--approve", "all", code=kept.WAITS)
+    thread = thread_of(cli.run("ingest", twice, *runs, "--approval", "update", code=cli_runs.WAITS))
+    done = cli.run("ingest", twice, *runs, "--resume", thread, "--approve", "all", code=cli_runs.WAITS)
     assert "A person is asked in session 3:" in done.stderr
     assert AFTER in facts(cli)
 

@@ -9,8 +9,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from memcycle import Memory
-from memcycle.cli import sessions as shown_probes
-from memcycle.cli import sessions as shown_sessions
+from memcycle.cli import sessions as sessions_page
 from memcycle.cli.app import app
 from memcycle.core.probe import Attempt, Probe, Repair, SessionReport, probe_id
 from tests.loopback import model_server
@@ -172,8 +171,7 @@ def test_nothing_stored_steers_the_terminal_and_a_pipe_gets_no_colours(home, arg
 def test_a_terminal_gets_colours(home, monkeypatch):
     drawn = io.StringIO()
     console = Console(file=drawn, force_terminal=True, color_system="standard", markup=False, width=200)
-    for module in (shown_sessions, shown_probes):
-        monkeypatch.setattr(module, "screen", lambda: console)
+    monkeypatch.setattr(sessions_page, "screen", lambda: console)
     home.run("sessions", "--user", "ann")
     home.run("session", "1", "--user", "ann")
     for coloured in (
@@ -266,7 +264,7 @@ def test_doctor_says_what_to_run(home):
 
 
 def test_commands_are_quoted_for_the_shell(home):
-    command = shown_sessions.verify_command("my trip; rm", "an'n", "work", home.home)
+    command = sessions_page.verify_command("my trip; rm", "an'n", "work", home.home)
     names = """'my trip; rm' --user 'an'"'"'n' --workspace work"""
     assert command == f"memcycle sessions verify {names} --home {home.home}"
 
@@ -310,6 +308,6 @@ def test_ingest_without_examination(cli, small):
 
 
 def test_a_printed_command_reads_an_id_that_looks_like_an_option_as_an_id(home):
-    command = shown_sessions.verify_command("--help", "ann", "default", home.home)
+    command = sessions_page.verify_command("--help", "ann", "default", home.home)
     told = home.run(*shlex.split(command)[1:], code=2)
     assert "no session '--help'" in told.stderr
