@@ -160,6 +160,6 @@ def _raw_after(conn: sqlite3.Connection, scope: Scope, session: str, position: i
 
     The window counts turns, not places: as many turns as it is wide may have seen the gone one.
     """
-    later = turns.of_session(conn, scope, session, after=position)[: lexical.WINDOW]
+    later = turns.of_session(conn, scope, session, after=position)[: lexical.TURNS_BEFORE]
     found = entries.by_turns(conn, scope, [turn.id for turn in later], "raw")
     return [one for one in found if one.entry.status == "active"]

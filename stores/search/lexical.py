@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memcycle.core.entry import Granularity
-from memcycle.core.language.date_forms import NUMBERS
+from memcycle.core.language.date_forms import DAY_NAMES, MONTH_NAMES, NUMBERS
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.tokens import base_stems, based, per_text, strip_names, tokenize, word_set
 from memcycle.stores.ledger import turns
@@ -67,7 +67,7 @@ def traits_of(text: str, time: datetime | None, people: Iterable[str | None]) ->
 # as numbers is three times as fast as splitting the found texts again.
 _PARTS = ("data", "idx", "content", "config")
 """The tables in which FTS5 keeps the table `lexical`."""
-WINDOW = 2
+TURNS_BEFORE = 2
 """Turns before a raw entry that its row knows."""
 _BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
 
@@ -76,11 +76,6 @@ SELECT w.row, w.own, w.dated, w.before, w.words
 FROM lexical JOIN lexical_words AS w ON w.row = lexical.rowid WHERE lexical MATCH ?
 """
 _STORED = np.dtype("<i8")
-_MONTHS = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-    "november", "december",
-]  # fmt: skip
-_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,7 @@ def rows_of(conn: sqlite3.Connection, stored: Sequence[StoredEntry]) -> list[Lex
     raw = [one.entry for one in stored if one.entry.granularity == "raw" and one.entry.turns]
     for scope in {entry.scope.base for entry in raw}:
         ids = [entry.turns[0] for entry in raw if entry.scope.base == scope]
-        said[scope.key] = turns.before(conn, scope, ids, WINDOW)
+        said[scope.key] = turns.before(conn, scope, ids, TURNS_BEFORE)
     return [_row_of(one, said.get(one.entry.scope.key, {})) for one in stored]
 
 
@@ -165,7 +160,7 @@ def _stems(row: LexicalRow) -> _Stems:
 def _date_stems(time: datetime | None) -> tuple[str, ...]:
     if time is None:
         return ()
-    return base_stems(f"{_DAYS[time.weekday()]} {time.day} {_MONTHS[time.month - 1]} {time.year}")
+    return base_stems(f"{DAY_NAMES[time.weekday()]} {time.day} {MONTH_NAMES[time.month - 1]} {time.year}")
 
 
 @lru_cache(maxsize=4096)
