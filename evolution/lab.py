@@ -115,28 +115,26 @@ class Asker:
         for item in items:
             entries[item["granularity"]] += 1
             tokens[item["granularity"]] += token_counter().count(item["text"])
-        missing = [turn for turn in wanted if turn not in found]
+        standing: dict[str, Any] = {}
+        if wanted:
+            standing = standing_of(
+                self.memory.bank,
+                self.scope,
+                self.theta,
+                question.question,
+                missed=[turn for turn in wanted if turn not in found],
+                shown=[turn for turn in wanted if turn in found],
+                full=len(items) >= self.theta.k,
+            )._asdict()
         return {
             "recall": recall(found, wanted) if wanted else None,
             "evidence": tuple(item["id"] for item in items),
             "shown": ShownView(
                 entries=dict(entries), tokens=dict(tokens), k=self.theta.k, token_budget=self._budget
             ),
-            **(self._stood(question, missing, full=len(items) >= self.theta.k) if wanted else {}),
+            **standing,
             "usage": out.get("usage") or {},
         }
-
-    def _stood(self, question: Question, missing: list[str], *, full: bool) -> dict[str, Any]:
-        found = standing_of(
-            self.memory.bank,
-            self.scope,
-            self.theta,
-            question.question,
-            missed=missing,
-            shown=[turn for turn in question.evidence if turn not in missing],
-            full=full,
-        )
-        return found._asdict()
 
     def _answered(self, question: Question) -> dict[str, Any]:
         out = self._run(question, evidence_only=False)

@@ -14,7 +14,7 @@ from memcycle.evolution.splits import Split
 from memcycle.evolution.task import Task
 from memcycle.evolution.theta.diagnosis import diagnoser_input, grouped, pattern_views
 from memcycle.evolution.theta.space import capped, fingerprint, perturbed, with_all, writing
-from memcycle.evolution.theta.states import Action, Best, EvolveState, Proposal, Row
+from memcycle.evolution.theta.states import Action, Best, EvolveState, Row
 from memcycle.graph.node import Call, Step
 
 EXPLORED = "explore"
@@ -128,14 +128,7 @@ class Evolving:
         lab = self._lab(state)
         base, _ = _base(state)
         changes = [Change.model_validate(one) for one in state["diagnosis"]["changes"]]
-        made = with_all(base, changes)
-        proposal = Proposal(
-            theta=made.theta.model_dump(mode="json"),
-            applied=made.applied,
-            clamped=made.clamped,
-            proposed=made.proposed,
-            refused=made.refused,
-        )
+        proposal = with_all(base, changes)
         place = lab.folder.round(state["round"])
         lab.folder.write(place / "diagnosis.json", {**state["diagnosis"], "proposal": proposal})
         return {"proposal": proposal}
@@ -165,12 +158,13 @@ class Evolving:
         else:
             theta = Theta.model_validate(proposal["theta"])
         theta = capped(theta, lab.task.token_budget)
+        lacks = bool(state["diagnosis"].get("missing_coverage"))
         return {
             "round": state["round"] + 1,
             "theta": theta.model_dump(mode="json"),
             "origin": action,
             "changes": {path: new for path, _, new in base.diff(theta) if path != "version"},
-            "reread": action != "explore" and _lacks(state) and writing(base) == writing(theta),
+            "reread": action != "explore" and lacks and writing(base) == writing(theta),
         }
 
     def re_extract(self, state: EvolveState) -> dict[str, Any]:
@@ -234,10 +228,6 @@ def _tried(state: EvolveState, stands: bool) -> list[dict[str, Any]]:
         return state["tried"]
     outcome = KEPT if stands else TAKEN_BACK
     return [*state["tried"], {"round": state["round"], "changes": state["changes"], "outcome": outcome}]
-
-
-def _lacks(state: EvolveState) -> bool:
-    return bool(state["diagnosis"].get("missing_coverage"))
 
 
 def _row(state: EvolveState, action: Any, why: str, best: Best) -> Row:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from hashlib import sha256
 from math import exp, log
 from pathlib import Path
@@ -13,30 +12,12 @@ from memcycle.agents.diagnoser import Change, DimensionView
 from memcycle.core.errors import BadInput
 from memcycle.core.theta import Theta, Weights, overridable
 from memcycle.core.theta_space import Dimension
+from memcycle.evolution.theta.states import Proposal
 
 VERSION = "version"
 """The dimension that is a configuration's name."""
 _OF_NO_USE = (VERSION, "reference_date", "extraction.wait")
 """Not searched: a name, a date that the questions decide, and how long to wait for a server."""
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What became of changes; all of it plain data but `theta`.
-
-    Attributes:
-        theta: The configuration with them.
-        applied: What is another now, by path.
-        clamped: Values that were out of range: path, asked, given.
-        proposed: Changes to what is no dimension, kept as wishes.
-        refused: Changes whose value does not fit, with the reason.
-    """
-
-    theta: Theta
-    applied: dict[str, Any] = field(default_factory=dict)
-    clamped: list[dict[str, Any]] = field(default_factory=list)
-    proposed: list[dict[str, Any]] = field(default_factory=list)
-    refused: list[dict[str, Any]] = field(default_factory=list)
 
 
 def fingerprint(theta: Theta) -> str:
@@ -83,28 +64,29 @@ def views(theta: Theta) -> list[DimensionView]:
     ]
 
 
-def with_all(theta: Theta, changes: Iterable[Change]) -> Applied:
+def with_all(theta: Theta, changes: Iterable[Change]) -> Proposal:
     """A configuration with all changes that can be made, each by itself; the first of a path counts."""
-    done = Applied(theta)
     known, seen = Theta.dimensions(), set[str]()
+    done = Proposal(theta={}, applied={}, clamped=[], proposed=[], refused=[])
     for change in changes:
         plain = change.model_dump(mode="json")
         if change.path in seen:
-            done.refused.append({**plain, "why": "changed before in the same round"})
+            done["refused"].append({**plain, "why": "changed before in the same round"})
             continue
         seen.add(change.path)
         if change.path not in known and not change.path.startswith("overrides."):
-            done.proposed.append(plain)
+            done["proposed"].append(plain)
             continue
         try:
-            changed, clamped = done.theta.with_changes({change.path: change.value})
+            changed, clamped = theta.with_changes({change.path: change.value})
         except BadInput as error:
-            done.refused.append({**plain, "why": str(error)})
+            done["refused"].append({**plain, "why": str(error)})
             continue
-        done.clamped.extend({"path": one.path, "asked": one.asked, "given": one.given} for one in clamped)
-        if changed != done.theta:
-            done.applied[change.path] = changed.get(change.path)
-        done = Applied(changed, done.applied, done.clamped, done.proposed, done.refused)
+        done["clamped"] += [{"path": one.path, "asked": one.asked, "given": one.given} for one in clamped]
+        if changed != theta:
+            done["applied"][change.path] = changed.get(change.path)
+        theta = changed
+    done["theta"] = theta.model_dump(mode="json")
     return done
 
 

@@ -20,7 +20,14 @@ class Best(TypedDict):
 
 
 class Proposal(TypedDict):
-    """What was made of the Diagnoser's changes; see `memcycle.evolution.theta.space.Applied`."""
+    """What was made of the Diagnoser's changes.
+
+    Attributes:
+        theta: The configuration with them. applied: what is another now, by path.
+        clamped: Values that were out of range: path, asked, given.
+        proposed: Changes to what is no dimension, kept as wishes.
+        refused: Changes whose value does not fit, with the reason.
+    """
 
     theta: dict[str, Any]
     applied: dict[str, Any]

@@ -82,22 +82,22 @@ def test_what_is_drawn_comes_from_the_whole_space():
 
 def test_the_first_change_of_a_path_counts():
     made = with_all(Theta(), [Change(path="k", value=40), Change(path="k", value=50)])
-    assert made.theta.k == 40
-    assert [one["path"] for one in made.refused] == ["k"]
+    assert Theta.model_validate(made["theta"]).k == 40
+    assert [one["path"] for one in made["refused"]] == ["k"]
 
 
 def test_overrides_by_category_are_changes_too():
     made = with_all(Theta(), [Change(path="overrides.temporal.weights.date", value=5)])
-    assert made.theta.get("overrides.temporal.weights.date") == 5
-    assert made.applied == {"overrides.temporal.weights.date": 5}
+    assert Theta.model_validate(made["theta"]).get("overrides.temporal.weights.date") == 5
+    assert made["applied"] == {"overrides.temporal.weights.date": 5}
 
 
 def test_an_override_of_an_unknown_category_is_refused():
     made = with_all(Theta(), [Change(path="overrides.nonsense.k", value=5)])
-    assert made.theta == Theta()
-    assert made.refused
+    assert Theta.model_validate(made["theta"]) == Theta()
+    assert made["refused"]
 
 
 def test_every_dimension_that_is_shown_can_be_changed():
     for one in views(Theta()):
-        assert not with_all(Theta(), [Change(path=one.path, value=one.value)]).refused
+        assert not with_all(Theta(), [Change(path=one.path, value=one.value)])["refused"]

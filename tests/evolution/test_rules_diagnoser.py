@@ -49,7 +49,7 @@ def asked(theta, own, **more):
     )
     output = diagnoser(value)
     assert all(change.reason and change.pattern for change in output.changes)
-    assert not with_all(theta, output.changes).refused
+    assert not with_all(theta, output.changes)["refused"]
     return {change.path: change for change in output.changes}, output
 
 
