@@ -3,11 +3,13 @@
 All reads are inside one base scope, but for those of the whole home that keep derived data in step.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
+from memcycle.core.language.tokens import per_text
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import (
     LISTS,
@@ -44,8 +46,32 @@ class Listing(NamedTuple):
     statuses: tuple[Status, ...] = RECALLABLE
 
 
-def _stored(rows: sqlite3.Cursor) -> list[StoredEntry]:
-    return [StoredEntry(row["row"], to_entry(row), to_vector(row["vector"])) for row in rows]
+_TEXT = 10
+"""Where the text stands in a row of the table."""
+
+
+def _stored(found: sqlite3.Cursor) -> list[StoredEntry]:
+    names = tuple(column[0] for column in found.description)
+    return [_own(tuple(row), names) for row in found]
+
+
+def _own(values: tuple[Any, ...], names: tuple[str, ...]) -> StoredEntry:
+    """Metadata are all of an entry that its reader could change; reading them again is the fastest copy."""
+    stored = _parsed(values, names)
+    if not stored.entry.metadata:
+        return stored
+    own = stored.entry.model_copy(update={"metadata": json.loads(values[names.index("metadata")])})
+    return stored._replace(entry=own)
+
+
+@per_text(2_048, lambda values: len(values[_TEXT]))
+def _parsed(values: tuple[Any, ...], names: tuple[str, ...]) -> StoredEntry:
+    """The nodes of a run read the same entries one after another, and parsing is most of a read.
+
+    The key is all that is told of an entry, so that nothing here can be out of date.
+    """
+    held = dict(zip(names, values, strict=True))
+    return StoredEntry(held["row"], to_entry(held), to_vector(held["vector"]))
 
 
 def by_rows(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, StoredEntry]:
