@@ -10,6 +10,13 @@ WIDTH, HEIGHT = 860, 480
 LEFT, RIGHT, TOP, BOTTOM = 64, 220, 48, 56
 _COLOURS = ("#0b5fa5", "#c2410c", "#15803d", "#7e22ce", "#a16207", "#be185d", "#0e7490", "#4b5563")
 _DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 4", "10 4", "4 2 1 2", "3 6")
+_CORNERS: tuple[tuple[tuple[float, float], ...], ...] = (
+    (),
+    ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+    ((0, -1.2), (1.2, 1), (-1.2, 1)),
+    ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+)
+"""Marks in turn: a circle, a square, a triangle, a diamond."""
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
@@ -133,8 +140,12 @@ def _stroke(at: int) -> str:
 
 
 def _mark(x: float, y: float, at: int) -> str:
-    size = 5.0 if at == 0 else 4.0
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{_COLOURS[at % len(_COLOURS)]}"/>'
+    size, colour = (5.0 if at == 0 else 4.0), _COLOURS[at % len(_COLOURS)]
+    corners = _CORNERS[at % len(_CORNERS)]
+    if not corners:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{colour}"/>'
+    points = " ".join(f"{x + dx * size:.1f},{y + dy * size:.1f}" for dx, dy in corners)
+    return f'<polygon points="{points}" fill="{colour}"/>'
 
 
 def _text(

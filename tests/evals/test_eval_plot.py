@@ -39,6 +39,9 @@ def test_lines_differ_without_colour():
     root = drawn(*(Series(f"way {n}", ((250, n / 10), (500, n / 10))) for n in range(8)))
     dashes = [line.get("stroke-dasharray") for line in root.iter(f"{SVG}polyline")]
     assert len(set(dashes)) == 8
+    points = drawn(*(Series(f"way {n}", ((250, n / 10),)) for n in range(4)))
+    shapes = {len((mark.get("points") or "").split()) for mark in points.iter() if mark.get("fill")}
+    assert {0, 3, 4} <= shapes
     assert [text.text for text in root.iter(f"{SVG}text")][-8:] == [f"way {n}" for n in range(8)]
 
 
