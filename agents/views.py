@@ -58,9 +58,10 @@ class MemoryView(View):
     event_time: AwareDatetime | None = None
     event_precision: str | None = None
     current: bool = Field(True, description="False where its source is known to be superseded")
+    score: float | None = Field(None, description="how well a search found it, 0 to 1; shown to no model")
 
     @classmethod
-    def of(cls, n: int, entry: Entry, *, current: bool = True) -> "MemoryView":
+    def of(cls, n: int, entry: Entry, *, current: bool = True, score: float | None = None) -> "MemoryView":
         """The entry as shown to a role."""
         return cls(
             n=n,
@@ -72,6 +73,7 @@ class MemoryView(View):
             event_time=entry.event_time,
             event_precision=entry.event_precision,
             current=current,
+            score=score,
         )
 
 

@@ -69,6 +69,7 @@ def _figures(plan: Plan, records: Sequence[Record]) -> dict[str, Any]:
         "f1": _mean(record.f1 for record in plain),
         "bleu1": _mean(record.bleu1 for record in plain),
         "accuracy": _accuracy(records),
+        "first_cited": _first_cited(plan, records),
     }
 
 
@@ -104,6 +105,15 @@ def _baseline(plan: Plan, records: Sequence[Record], name: str) -> dict[str, Any
         nothing = {key: dict.fromkeys(value) for key, value in figures.items() if isinstance(value, dict)}
         return {**figures, **nothing, "shown": figures["shown"]}
     return figures
+
+
+def _first_cited(plan: Plan, records: Sequence[Record]) -> float | None:
+    """Share of the questions with gold turns whose answer cites one of them first; abstaining cites none."""
+    asked = [record for record in records if record.gold_turns] if plan.answers else []
+    return _mean(
+        float(not record.abstained and bool(set(record.cited[:1]) & set(record.gold_turns)))
+        for record in asked
+    )
 
 
 def _accuracy(records: Sequence[Record]) -> float | None:
@@ -351,9 +361,10 @@ def _baselines(plan: Plan, summary: Mapping[str, Any]) -> str:
 
 
 def _answers(plan: Plan, summary: Mapping[str, Any]) -> str:
-    heads = ("", "questions", "F1", "BLEU-1", "judged right")
+    heads = ("", "questions", "F1", "BLEU-1", "judged right", "gold turn cited first")
+    shares = ("f1", "bleu1", "accuracy", "first_cited")
     rows = [
-        (name, str(own["n"]), share(own["f1"]), share(own["bleu1"]), share(own["accuracy"]))
+        (name, str(own["n"]), *(share(own[figure]) for figure in shares))
         for name, own in [("all", summary), *summary["by_category"].items()]
     ]
     abstained = summary["abstained"]

@@ -8,7 +8,7 @@ from memcycle.agents.constructor import FactDraft
 from memcycle.agents.fact_judge import FactJudgeInput, FactJudgeOutput, FactVerdict, NewFact
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.edit import Edit, Rejected
-from memcycle.core.entry import Entry, same_text
+from memcycle.core.entry import Entry, same_speaker, same_text
 from memcycle.core.errors import EmbeddingFailed
 from memcycle.core.language.date_forms import another_occasion
 from memcycle.core.language.tokens import content_stems
@@ -54,8 +54,9 @@ class Grounded:
         return self.draft.speaker or self.turn.speaker
 
     def repeats(self, entry: Entry) -> bool:
-        """Whether it says what a stored fact says, in the same words and of the same occasion."""
-        return same_text(self.draft.text) == same_text(entry.text) and not self.differs_in_time(entry)
+        """Whether it says what a stored fact says, in the same words, of the same person and occasion."""
+        alike = same_text(self.draft.text) == same_text(entry.text)
+        return alike and same_speaker(self.speaker, entry.speaker) and not self.differs_in_time(entry)
 
     def differs_in_time(self, entry: Entry) -> bool:
         """Whether the two are dated so that they cannot be of one occasion."""

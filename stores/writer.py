@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from memcycle.core.entry import Departure, Entry, Status, departed
+from memcycle.core.entry import Departure, Entry, Status, departed, same_speaker
 from memcycle.core.errors import UnknownEntry
 from memcycle.core.scope import Scope
 from memcycle.core.world import World
@@ -195,4 +195,5 @@ def _occurrence(entry: Entry) -> datetime | None:
 
 def _same_occurrence(one: Entry, other: Entry) -> bool:
     times = {_occurrence(one), _occurrence(other)} - {None}
-    return len(times) < 2  # noqa: PLR2004 - two different readings
+    # "I have a dog", said by two people, are two facts; two different readings are two times.
+    return same_speaker(one.speaker, other.speaker) and len(times) < 2  # noqa: PLR2004

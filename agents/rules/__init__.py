@@ -1,4 +1,4 @@
-"""Every role without a model: deterministic, no download, extractive and saying so."""
+"""Every role without a model: deterministic, no download, and true because it only quotes what was said."""
 
 from collections.abc import Callable
 from typing import Any

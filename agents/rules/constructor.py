@@ -1,157 +1,122 @@
-"""Constructor without a model: each turn's statements, reworded and labelled (AMA 3.1)."""
+"""Constructor without a model: each sentence that states something, as it was said (AMA 3.1).
+
+Nothing is reworded: who said it and when stand beside the words.
+"""
 
 import re
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
-from memcycle.agents.rules.contradiction import contradiction
-from memcycle.agents.rules.labels import (
-    importance_of,
-    keywords_of,
-    kind_of,
-    locations_of,
-)  # fmt: skip
-from memcycle.agents.rules.third_person import possessive
-from memcycle.agents.rules.verbs import sentence_pattern
-from memcycle.agents.rules.wording import Worded, listener_of, said_of, true_until, worded
+from memcycle.agents.rules.content import content, numbers, share
+from memcycle.agents.rules.slots import contradiction
+from memcycle.agents.rules.statements import Statement, statements_of, true_until, when_of
 from memcycle.agents.views import MemoryView, TurnView
-from memcycle.core.entry import same_text
-from memcycle.core.language.names import entities_of, person_names
-from memcycle.core.language.questions import is_question
+from memcycle.core.entry import Kind, same_speaker, same_text
+from memcycle.core.language.date_forms import Reading
+from memcycle.core.language.names import entities_of, person_names, places_of
 from memcycle.core.language.sentences import split_sentences
-from memcycle.core.language.tokens import content_stems
+from memcycle.core.language.tokens import STOPWORDS, tokenize
 
 _FORGET = re.compile(
-    r"^(?:(?:hey|ok|okay|also|and|so|please|actually|now)[\s,]+)*(?:(?:can|could"
-    r"|would)\s+you\s+(?:please\s+)?|i\s+(?:want|need|would\s+like)\s+you\s+to\s+)?"
-    r"(?:please\s+)?(?P<verb>forget|delete|erase|remove)\s+(?:the\s+(?:fact|memory|note)\s+)?"
-    r"(?P<what>(?:that|about|what\s+i\s+(?:said|told\s+you)\s+about|everything\s+(?:about"
-    r"|on)|my|of|where|which)\s+\S.*)$",
+    r"^(?:(?:hey|ok|okay|also|and|so|please|actually|now)[\s,]+)*(?:(?:can|could|would)\s+you\s+(?:please\s+)?"
+    r"|i\s+(?:want|need|would\s+like)\s+you\s+to\s+)?(?:please\s+)?(?:forget|delete|erase|remove)\s+"
+    r"(?:the\s+(?:fact|memory|note)\s+)?(?:that|about|what\s+i\s+(?:said|told\s+you)\s+about"
+    r"|everything\s+(?:about|on)|my|of|where|which)\s+\S.*$",
     re.IGNORECASE | re.DOTALL,
 )
-_CONFIDENCE = {"own": 0.9, "elliptic": 0.8, "rule": 0.9, "caption": 0.7, "pronoun": 0.5, "said": 0.6}
+_FORGETTING = content("forget delete erase remove fact memory note everything")
+_PREFERENCE = re.compile(
+    r"\b(?:like|love|hate|prefer|enjoy|dislike|adore)s?\b|\bcan['’]t stand\b|\bfavou?rites?\b|\bfan of\b",
+    re.IGNORECASE,
+)
+_LASTING = re.compile(
+    r"\b(?:am|is|are|have|has|own|owns|lives?|works?|study|studies|teach|teaches|know|knows|speaks?|called)\b|['’]m\b",
+    re.IGNORECASE,
+)
+_PASSING = re.compile(
+    r"\b(?:am|is|are|been)\s+(?:\w+ly\s+)?\w+ing\b|['’](?:m|re|ve|s)\s+\w+(?:ing|ed)\b", re.IGNORECASE
+)
 LEAST_MATCH = 0.5
-MOST_REPLY_WORDS = 12
-FORGET_WORDS = frozenset({"forget", "delet", "eras", "remov", "fact", "memori", "said", "told", "everyth"})
+MOST_KEYWORDS, SHORTEST = 10, 3
 
 
 def constructor(value: ConstructorInput) -> ConstructorOutput:
     """The facts of a chunk, in order of their turns. Only what a person said becomes a fact."""
-    talk = [*value.window, *value.turns]
-    speakers = list(dict.fromkeys(turn.speaker for turn in talk))
-    facts: list[FactDraft] = []
-    for before, turn in zip(
-        [value.window[-1] if value.window else None, *value.turns], value.turns, strict=False
-    ):
-        if turn.role == "human":
-            found = _facts_of(turn, speakers, listener_of(turn.speaker, talk), value.memories)
-            facts += found or reply_of(turn, before)
-    return ConstructorOutput(facts=facts)
-
-
-def forget_request(text: str) -> str | None:
-    """The sentence in which a person asks to forget something, as it stands in the text, else None."""
-    return next((s for _, _, s in split_sentences(text) if _FORGET.match(s)), None)
-
-
-def forget_target(request: str, memories: Sequence[MemoryView]) -> MemoryView | None:
-    """The memory a request to forget speaks of: most of its words, else None."""
-    asked = set(content_stems(request)) - FORGET_WORDS
-    if not asked:
-        return None
-    shares = [
-        (len(asked & set(content_stems(memory.text))) / len(asked), -memory.n, memory) for memory in memories
-    ]
-    best = max(shares, key=lambda share: share[:2], default=None)
-    return best[2] if best and best[0] >= LEAST_MATCH else None
-
-
-def _facts_of(
-    turn: TurnView, speakers: list[str], listener: str | None, memories: Sequence[MemoryView]
-) -> list[FactDraft]:
-    request = forget_request(turn.text)
-    facts = []
-    for item in worded(turn.text, turn.speaker, listener):
-        if request is None or turn.text[item.begin : item.end] not in request:
-            facts.append(_with_edit(draft_of(turn, item, speakers), true_until(item, turn), memories))
-    if request is not None and (target := forget_target(request, memories)) is not None:
-        facts.append(
-            FactDraft(
-                text=target.text,
-                turn=turn.n,
-                quote=request,
-                speaker=turn.speaker,
-                edit="DELETE",
-                target=target.n,
+    speakers = list(dict.fromkeys(turn.speaker for turn in (*value.window, *value.turns)))
+    stored = [memory for memory in value.memories if memory.granularity == "fact"]
+    found: list[FactDraft] = []
+    for turn in (turn for turn in value.turns if turn.role == "human"):
+        request = forget_request(turn.text)
+        target = forget_target(request, stored) if request else None
+        for statement in statements_of(turn.text):
+            if request is None or statement.text not in request:
+                found.append(_with_edit(draft_of(turn, statement, speakers), turn, stored))
+        if request and target:
+            found.append(
+                FactDraft(
+                    text=target.text,
+                    turn=turn.n,
+                    quote=request,
+                    speaker=turn.speaker,
+                    edit="DELETE",
+                    target=target.n,
+                )
             )
-        )
-    return facts
+    return ConstructorOutput(facts=found)
 
 
-def reply_of(turn: TurnView, before: TurnView | None) -> list[FactDraft]:
-    """A short answer that says nothing alone, beside the question it answers."""
-    if before is None or before.speaker == turn.speaker:
-        return []
-    asked, answered = _sentences(before.text), [s for s in _sentences(turn.text) if not is_question(s)]
-    if not asked or not is_question(asked[-1]) or not answered or len(answered[0].split()) > MOST_REPLY_WORDS:
-        return []
-    question, answer = asked[-1], answered[0]
-    return [
-        FactDraft(
-            text=f"{turn.speaker} answered “{answer}” to {possessive(before.speaker)} question “{question}”",
-            turn=turn.n,
-            quote=answer,
-            speaker=turn.speaker,
-            related_turns=[before.n],
-            pattern="SVO",
-            persons=[turn.speaker, before.speaker],
-            keywords=keywords_of(f"{answer} {question}"),
-            importance=0.4,
-            confidence=0.5,
-        )
-    ]
-
-
-def _sentences(text: str) -> list[str]:
-    return [piece for _, _, piece in split_sentences(text) if not piece.startswith("[image:")]
-
-
-def draft_of(turn: TurnView, item: Worded, speakers: Sequence[str]) -> FactDraft:
-    """The fact that a worded statement of a turn is; `speakers` are names known to be persons."""
-    when = said_of(item, turn)
-    persons = person_names(item.text, speakers)
-    kind = kind_of(item.text)
-    entities = entities_of(item.text, [*persons, *speakers])
+def draft_of(turn: TurnView, statement: Statement, speakers: Sequence[str]) -> FactDraft:
+    """The fact that a statement of a turn is; `speakers` are names known to be persons."""
+    text, when = statement.text, when_of(statement.text, turn.time)
+    persons = person_names(text, speakers)
+    kind = _kind(text, when)
+    keywords = (word for word in tokenize(text) if word not in STOPWORDS and len(word) >= SHORTEST)
+    weight = 0.4 + 0.1 * (when is not None) + 0.1 * bool(numbers(text)) + 0.15 * (kind == "preference")
     return FactDraft(
-        text=item.text,
+        text=text,
         turn=turn.n,
-        pattern=sentence_pattern(item.text),
-        quote=turn.text[item.begin : item.end],
+        quote=text,
         speaker=turn.speaker,
         kind=kind,
         event_time=when.start if when else None,
         event_precision=when.precision if when else None,
         persons=persons,
-        locations=locations_of(item.text, [*persons, *speakers]),
-        entities=entities,
-        keywords=keywords_of(item.text),
-        importance=0.3 if item.stance == "caption" else importance_of(
-            item.text, kind, dated=when is not None, named=len(entities) > 1
-        ),
-        confidence=_CONFIDENCE[item.stance],
-    )  # fmt: skip
+        locations=places_of(text, persons),
+        entities=entities_of(text, persons),
+        keywords=list(dict.fromkeys(keywords))[:MOST_KEYWORDS],
+        importance=round(min(0.9, weight + 0.0125 * min(len(content(text)), 8)), 3),
+        confidence=0.9,
+    )
 
 
-def _with_edit(draft: FactDraft, until: datetime, memories: Sequence[MemoryView]) -> FactDraft:
+def _kind(text: str, when: Reading | None) -> Kind:
+    if _PREFERENCE.search(text):
+        return "preference"
+    lasting = when is None and _LASTING.search(text) and not _PASSING.search(text)
+    return "semantic" if lasting else "episodic"
+
+
+def _with_edit(draft: FactDraft, turn: TurnView, stored: Iterable[MemoryView]) -> FactDraft:
     """The draft as an edit of a given fact it repeats or replaces; else as an addition."""
-    facts = [memory for memory in memories if memory.granularity == "fact"]
-    for memory in facts:
-        if same_text(memory.text) == same_text(draft.text):
+    until = true_until(draft.text, turn.time)
+    for memory in stored:
+        if same_speaker(memory.speaker, turn.speaker) and same_text(memory.text) == same_text(draft.text):
             return draft.model_copy(update={"edit": "NONE", "target": memory.n})
-    for memory in facts:
+    for memory in stored:
         earlier = memory.event_time or memory.time
         newer = earlier is None or earlier <= until
-        if newer and contradiction(draft.text, memory.text):
+        if newer and contradiction(draft.text, turn.speaker, memory.text, memory.speaker):
             return draft.model_copy(update={"edit": "UPDATE", "target": memory.n})
     return draft
+
+
+def forget_request(text: str) -> str | None:
+    """The sentence in which a person asks to forget something, as it stands in the text, else None."""
+    return next((one for _, _, one in split_sentences(text) if _FORGET.match(one)), None)
+
+
+def forget_target(request: str, memories: Sequence[MemoryView]) -> MemoryView | None:
+    """The memory a request to forget speaks of: most of its words, else None."""
+    asked = content(request) - _FORGETTING
+    best = max(memories, key=lambda memory: (share(asked, content(memory.text)), -memory.n), default=None)
+    return best if best and share(asked, content(best.text)) >= LEAST_MATCH else None

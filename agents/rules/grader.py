@@ -1,32 +1,29 @@
-"""Grader by rules: whether an answer holds what the gold answer says beyond the question (MemMA 3.4)."""
+"""Grader without a model: whether an answer holds the gold's content words, numbers and dates (MemMA 3.4)."""
 
 import re
 
 from memcycle.agents.grader import Grade, GradeItem, GraderInput, GraderOutput
-from memcycle.agents.rules.gold import read_gold
-from memcycle.agents.rules.same_answer import says
+from memcycle.agents.rules.content import COUNTS, content, denies, numbers, share
 from memcycle.core.entry import same_text
-from memcycle.core.language.dates import fixed_dates
-from memcycle.core.language.questions import abstains
-from memcycle.core.language.sentences import NEGATION
+from memcycle.core.language.date_forms import lies_in
+from memcycle.core.language.dates import Fixed, fixed_dates, without
+from memcycle.core.language.names import person_names, same_person
+from memcycle.core.language.questions import abstains, asked_slot
 
+HELD = 0.6
+"""Share of the gold's words beyond its question that an answer must hold."""
+MOST_READ = 20_000
+_QUOTED = re.compile(r"(?:[^(“]{0,60}\()?(?P<who>[^,:“(]{1,60})(?:,[^:“]{1,40})?: “")
+"""How an answer names whose words it quotes."""
 _YES = re.compile(r"^\W*(?:yes|yeah|yep|yup|correct|right|indeed)\b", re.IGNORECASE)
 _NO = re.compile(r"^\W*(?:no|nope)\b(?![\s-]+(?:one|longer|more)\b)", re.IGNORECASE)
-MOST_READ = 20_000
-"""Characters of an answer that are read."""
 
 
 def grader(value: GraderInput) -> GraderOutput:
     """One grade an item, each on its own.
 
-    Built to notice a missing memory. It compares content words: a right answer holds most of what the gold
-    says beyond its question, names weighing more than verbs and than what trails after the main clause, or is
-    the short answer that the gold's clause contains. Its dates lie in the gold's, its numbers and its denial
-    are the gold's, and it is about the same person. The gold but for one word is about another thing.
-
-    It is no judge of meaning. Synonyms, conclusions and other languages' grammar are beyond it: it then says
-    wrong, which costs a needless repair at most. What it calls correct may say more than the gold, or mean
-    something else in the same words.
+    Built to notice a missing memory, no judge of meaning: synonyms and conclusions are beyond it, and then it
+    says wrong, which costs a needless repair at most. What it calls correct may say more than the gold.
     """
     first = {item.n: item for item in reversed(value.items)}
     return GraderOutput(grades=[grade(first[n]) for n in dict.fromkeys(item.n for item in value.items)])
@@ -45,19 +42,50 @@ def _wrong(question: str, gold: str, answer: str) -> str:
         return "it says that nothing is known"
     if same_text(answer) == same_text(gold):
         return ""
-    dated = fixed_dates(answer)
-    wanted = read_gold(question, gold, dated[0].start if dated else None)
-    if wanted.asked.slot == "yes_no":
-        told, said = (_agrees(text, denied=wanted.asked.denies) for text in (gold, answer))
-        if told != said:
-            return "one says yes, the other no"
-        if _YES.match(answer) or _NO.match(answer):
-            return ""
-    return says(wanted, answer)
+    if asked_slot(question) == "yes_no" and (_YES.match(gold) or _NO.match(gold)):
+        agrees = _says_yes(gold, question) == _says_yes(answer, question)
+        return "" if agrees else "one says yes, the other no"
+    return _other_person(question, gold, answer) or _differs(question, gold, answer)
 
 
-def _agrees(text: str, *, denied: bool) -> bool:
-    """Whether a text says yes to a question, which may itself deny."""
+def _says_yes(text: str, question: str) -> bool:
     if _YES.match(text) or _NO.match(text):
         return _YES.match(text) is not None
-    return (NEGATION.search(text) is not None) == denied
+    return denies(text) == denies(question)
+
+
+def _other_person(question: str, gold: str, answer: str) -> str:
+    """An answer that names only people whom neither question nor gold names is about somebody else."""
+    wanted = f"{question} {gold}"
+    asked, said = person_names(wanted), _QUOTED.match(answer)
+    named = [said["who"].strip()] if said else person_names(answer, asked)
+    known = [one for one in named if one.casefold() in wanted.casefold()]
+    strangers = named and not known and not any(same_person(one, other) for one in named for other in asked)
+    return f"it is about {named[0]}" if asked and strangers else ""
+
+
+def _differs(question: str, gold: str, answer: str) -> str:
+    near = next((one.start for one in fixed_dates(answer)), None)
+    wanted, told = fixed_dates(gold, by=near), fixed_dates(answer, by=near)
+    if not all(any(_same_time(one, other) for other in told) for one in wanted):
+        return "another date, or none"
+    plain, rest = without(gold, wanted), without(answer, told)
+    asked = content(question)
+    words = (content(plain) - asked - COUNTS) or (frozenset() if wanted else content(plain) - COUNTS)
+    if missing := numbers(plain) - numbers(question) - numbers(rest):
+        return f"it lacks {min(missing)}"
+    if not words:
+        return ""
+    if denies(plain) != denies(rest):
+        return "one denies what the other says"
+    said = content(rest)
+    short = said - asked
+    # A short right answer stands in the gold's clause: "Linz" for "She teaches fencing in Linz".
+    if share(words, said) >= HELD or (short and short <= words and len(short) > len(words) / 4):
+        return ""
+    return f"it lacks {min(words - said)}"
+
+
+def _same_time(gold: Fixed, told: Fixed) -> bool:
+    """Whether the told period lies in the gold's, or holds it no more than a little wider."""
+    return lies_in(told.start, told.precision, gold.start, gold.precision)

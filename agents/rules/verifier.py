@@ -1,92 +1,81 @@
-"""Verifier by rules: an answer is kept as far as evidence about the right person holds its words."""
+"""Verifier without a model: an answer stands where words of the right person hold it (EvolveMem 3.2)."""
 
 from collections.abc import Sequence
 
 from memcycle.agents.answerer import AnswererInput, AnswererOutput
-from memcycle.agents.rules.answerer import answerer
-from memcycle.agents.rules.grounding import known_speakers, passages, read_question, stem_set
+from memcycle.agents.rules.answerer import answerer, candidates
+from memcycle.agents.rules.content import content
+from memcycle.agents.rules.evidence import passages, read_question, speakers_of
 from memcycle.agents.verifier import VerifierInput, VerifierOutput
 from memcycle.agents.views import MemoryView
 from memcycle.core.language.questions import NOTHING
+from memcycle.core.language.tokens import strip_names
 
 MOST = 3
 """Possible answers that are weighed."""
 
 
 def verifier(value: VerifierInput) -> VerifierOutput:
-    """Keeps an answer that the rules give too, or whose words evidence holds, else abstains.
+    """Keeps an answer that the rules give too, or whose words one memory holds; else abstains.
 
-    An abstention stays one.
-
-    With candidates it also answers from the evidence without what earlier answers rested on, and takes the
-    answer that most memories hold, the earliest found of equals.
+    An abstention stays one. With candidates it also answers from what earlier answers do not rest on; the
+    answer that most memories hold stands, of equals the first.
     """
-    own = _answered(value, value.evidence)
-    given = own if value.answerable and _same(own.answer, value.answer) else _given(value)
-    drafts = _drafts(value, given) if value.candidates else [given]
-    weighed = [(len(_holding(value, draft)), draft) for draft in drafts if draft.answerable]
-    considered = [draft.answer for _, draft in weighed]
-    held = max(weighed, key=lambda pair: pair[0], default=None)
-    if held is None or not held[0]:
-        return _abstention(value, considered)
-    support, best = held
-    told = best.model_copy(update={"confidence": round(min(0.9, best.confidence + 0.1 * (support - 1)), 2)})
-    cited = told.citations or _holding(value, told)
-    return VerifierOutput(**{**told.model_dump(), "citations": cited, "considered": considered})
-
-
-def _given(value: VerifierInput) -> AnswererOutput:
-    return AnswererOutput(
-        answer=value.answer, answerable=value.answerable, confidence=0.3, citations=[], extractive=True
+    asked = read_question(value.question, speakers_of(value.evidence, value.window), value.now)
+    own = [one.memory for one in candidates(asked, passages(asked, value.evidence))]
+    considered: list[str] = []
+    best: VerifierOutput | None = None
+    most = 0
+    for draft in _drafts(value, own, asked.words):
+        held = len(draft.citations)
+        considered.append(draft.answer)
+        if held > most:
+            told = {
+                **draft.model_dump(),
+                "confidence": round(min(0.9, draft.confidence + 0.1 * (held - 1)), 2),
+            }
+            best, most = VerifierOutput(**told), held
+    if best is not None:
+        return best.model_copy(update={"considered": considered})
+    abstained = NOTHING[asked.language] if value.answerable else value.answer
+    return VerifierOutput(
+        answer=abstained or NOTHING[asked.language],
+        answerable=False,
+        confidence=0.6,
+        considered=considered,
+        extractive=True,
     )
 
 
-def _same(one: str, other: str) -> bool:
-    return one.casefold().strip(" .") == other.casefold().strip(" .")
-
-
-def _drafts(value: VerifierInput, given: AnswererOutput) -> list[AnswererOutput]:
-    """The given answer, and what the rules answer without the memories that earlier answers rest on."""
-    drafts, left = [given], list(value.evidence)
-    taken = set(_holding(value, given)) if value.answerable else set[int]()
-    while len(drafts) < MOST:
+def _drafts(value: VerifierInput, own: Sequence[MemoryView], words: frozenset[str]) -> list[AnswererOutput]:
+    """The answer with the memories that hold its words; with candidates, what the others answer."""
+    if not value.answerable:
+        return []
+    given = AnswererOutput(answer=value.answer, answerable=True, confidence=0.3, extractive=True)
+    again = _answered(value, value.evidence)
+    first = again if again.answer == value.answer else given
+    drafts = [first.model_copy(update={"citations": _holding(first, own, words)})]
+    left = list(value.evidence)
+    while value.candidates and len(drafts) < MOST:
+        taken = set(drafts[-1].citations)
         left = [memory for memory in left if memory.n not in taken]
         found = _answered(value, left)
-        if not left or not found.answerable or not found.citations:
+        if not taken or not found.answerable:
             break
-        drafts.append(found)
-        taken = set(found.citations)
+        held = _holding(found, own, words)
+        drafts.append(
+            found.model_copy(update={"citations": list(dict.fromkeys([*found.citations[:1], *held]))})
+        )
     return drafts
 
 
 def _answered(value: VerifierInput, evidence: Sequence[MemoryView]) -> AnswererOutput:
-    given = AnswererInput(
-        question=value.question,
-        evidence=list(evidence),
-        window=value.window,
-        style=value.style,
-        now=value.now,
-    )
-    return answerer(given)
+    given = value.model_dump(include={"question", "window", "style", "now"})
+    return answerer(AnswererInput(**given, evidence=list(evidence)))
 
 
-def _holding(value: VerifierInput, draft: AnswererOutput) -> list[int]:
-    """Numbers of the memories about the asked person that hold every word of an answer, best first."""
-    asked = read_question(value.question, known_speakers(value.evidence, value.window), value.now)
-    wanted = stem_set(draft.answer) - asked.stems
-    own = [passage.memory for passage in passages(asked, value.evidence) if passage.person > 0]
-    cited = {memory.n for memory in own if memory.n in draft.citations}
-    holds = [memory.n for memory in own if memory.n in cited or (wanted and wanted <= stem_set(memory.text))]
-    return list(dict.fromkeys(holds))
-
-
-def _abstention(value: VerifierInput, considered: Sequence[str]) -> VerifierOutput:
-    asked = read_question(value.question, known_speakers(value.evidence, value.window), value.now)
-    said = NOTHING[asked.language] if value.answerable else value.answer
-    return VerifierOutput(
-        answer=said or NOTHING[asked.language],
-        answerable=False,
-        confidence=0.6,
-        considered=list(considered),
-        extractive=True,
-    )
+def _holding(draft: AnswererOutput, own: Sequence[MemoryView], words: frozenset[str]) -> list[int]:
+    """Numbers of the memories that hold all that an answer says beyond the question, in their order."""
+    names = [memory.speaker for memory in own if memory.speaker]
+    wanted = content(draft.quote or strip_names(draft.answer, names)) - words
+    return list(dict.fromkeys(memory.n for memory in own if wanted <= content(memory.text)))

@@ -57,6 +57,9 @@ _ENTITY = re.compile(
     r"[\"“](?P<quoted>[^\"”]{2,60})[\"”]|(?P<span>[A-Z][\w’'+&-]*(?:\s+(?:(?:of|the|de|and"
     r"|for)\s+)?[A-Z0-9][\w’'+&-]*)*)"
 )
+_PLACE = re.compile(
+    r"\b(?:in|at|to|from|near|around)\s+(?:the\s+)?(?P<place>[A-Z][\w’'-]*(?:,?\s+[A-Z][\w’'-]*)*)"
+)
 MIN_NICKNAME = 3
 LONGEST, SHORTEST = 2, 2
 """Words of a name written out in a text; letters of a name."""
@@ -188,6 +191,15 @@ def entities_of(text: str, persons: Iterable[str] = ()) -> list[str]:
             continue
         found.append(name)
     return list(dict.fromkeys(found))
+
+
+def places_of(text: str, persons: Iterable[str] = ()) -> list[str]:
+    """Capitalised names after a preposition of place; no gazetteer, so names of events are among them."""
+    known = {part.casefold() for name in persons for part in name.split()} | _CALENDAR | STOPWORDS
+    found = [without_possessive(match["place"]) for match in _PLACE.finditer(text)]
+    return list(
+        dict.fromkeys(place for place in found if place.split()[0].casefold().rstrip(",") not in known)
+    )
 
 
 def _without_function_words(span: str) -> str:

@@ -304,7 +304,10 @@ def is_question(text: str) -> bool:
     if stripped.endswith(("?", "？")):
         return True
     start = re.match(
-        rf"(?:who|whom|whose|what|which|where|when|why|how|{_AUXILIARY})\b\s+(?:\w+)", stripped, re.IGNORECASE
+        rf"(?:(?:and|but|so|then|ok|okay|hey|please)\W+)*"
+        rf"(?:(?:who|what|where|when|why|how)(?:['’]?(?:s|re|d|ll|ve))?|whom|whose|which|{_AUXILIARY})\b\s+\w",
+        stripped,
+        re.IGNORECASE,
     )
     return start is not None and not stripped.endswith((".", "!"))
 

@@ -280,6 +280,8 @@ def based(words: Iterable[str]) -> list[str]:
 _WORDS = {
     "live": "live lives moved relocated resides residence",
     "work": "work works job occupation profession career teaches employed",
+    "favourit": "favourite favorite",
+    "colour": "colour color",
     "marri": "married marriage spouse husband wife wedding engaged divorced single relationship",
 }
 _CONCEPTS = {stem: concept for concept, words in _WORDS.items() for stem in stems(words)}

@@ -285,7 +285,7 @@ def chronological(run: GraphRun, found: Sequence[Piece]) -> list[Piece]:
 
 def evidence_views(found: Sequence[Piece]) -> list[MemoryView]:
     """Evidence as roles see it, under the numbers from 0 on, in its order."""
-    return [MemoryView.of(n, one.entry, current=one.current) for n, one in enumerate(found)]
+    return [MemoryView.of(n, one.entry, current=one.current, score=one.score) for n, one in enumerate(found)]
 
 
 def _outdated(run: GraphRun, entries: Sequence[Entry], state: RecallState) -> set[str]:

@@ -6,6 +6,7 @@ from typing import Any
 from memcycle.agents.answerer import AnswererInput, AnswererOutput
 from memcycle.agents.grader import Grade, GradeItem, GraderInput, GraderOutput
 from memcycle.agents.prober import ProbeDraft, ProberInput, ProberOutput
+from memcycle.agents.views import MemoryView
 from memcycle.core.entry import Entry, Granularity, same_text
 from memcycle.core.errors import RoleFailed
 from memcycle.core.language.tokens import approx_tokens, content_stems, tokenize
@@ -129,9 +130,9 @@ def examine(state: ProbeState, run: GraphRun) -> Step:
     attempt, warnings = Attempt(evidence=tuple(entry.id for entry in entries), abstained=True), []
     if entries:
         evidence = sorted(entries, key=lambda entry: (str(entry.observed_at), entry.id))
-        value = AnswererInput(
-            question=probe.question, evidence=memory_views(evidence), style="sentence", now=run.now()
-        )
+        places = {name: place for place, name in enumerate(state["found"], 1)}
+        views = [MemoryView.of(n, entry, score=1 / places[entry.id]) for n, entry in enumerate(evidence)]
+        value = AnswererInput(question=probe.question, evidence=views, style="sentence", now=run.now())
         try:
             output: AnswererOutput = yield run.call("answerer", value)
         except RoleFailed as failed:

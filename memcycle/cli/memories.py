@@ -13,7 +13,7 @@ from rich.text import Text
 
 from memcycle.cli import options as opt
 from memcycle.cli.options import SHORT, find_entry, only_user, open_memory, settings_of
-from memcycle.cli.output import confirm, listing, note, print_json, say, screen, shown, turn_range
+from memcycle.cli.output import confirm, listing, note, print_json, say, screen, shown, spoken_by, turn_range
 from memcycle.core.entry import Granularity, Kind, Status
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_file, read_records
@@ -84,7 +84,7 @@ def _entry_table(entries: "list[Entry]") -> Table:
     table = listing(*fixed, Column("text", overflow="fold"))
     for entry in entries:
         said = entry.event_time or entry.observed_at
-        speaker = f"{entry.speaker}: " if entry.speaker and entry.granularity == "raw" else ""
+        speaker = spoken_by(entry.speaker, entry.granularity, entry.text)
         table.add_row(
             entry.id[:SHORT],
             entry.granularity,

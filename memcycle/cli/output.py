@@ -142,17 +142,26 @@ def say_answer(answer: "Answer", *, limit: int = 10) -> None:
     """An answer and its sources, as people read them."""
     if answer.answer is not None:
         style = "bold green" if answer.answerable else "yellow"
-        sure = (
-            f"  {answer.confidence:.0%} sure" if answer.answerable and answer.confidence is not None else ""
+        told = f"  {answer.confidence:.0%} sure" if answer.confidence is not None else ""
+        quoted = answer.mode == "extractive"  # words of a person are there or not: nothing to be unsure of
+        say(
+            (shown(answer.answer), style),
+            ("  extractive" if quoted else told, "dim") if answer.answerable else "",
         )
-        kind = ", extractive" if answer.mode == "extractive" and answer.answerable else ""
-        say((shown(answer.answer), style), (f"{sure}{kind}", "dim"))
     elif not answer.evidence:
         say(("Nothing in memory bears on that.", "yellow"))
     if answer.evidence:
         screen().print(evidence_table(answer.evidence[:limit]))
     if len(answer.evidence) > limit:
         say((f"  ... and {len(answer.evidence) - limit} more (see --json)", "dim"))
+
+
+def spoken_by(speaker: str | None, granularity: str, text: str) -> str:
+    """Who said it, where the words do not name them: before a turn, and before a fact as it was said."""
+    named = granularity == "episode" or (
+        granularity == "fact" and (speaker or "").casefold() in text.casefold()
+    )
+    return f"{speaker}: " if speaker and not named else ""
 
 
 def evidence_table(evidence: "list[Evidence]") -> Table:
@@ -162,7 +171,7 @@ def evidence_table(evidence: "list[Evidence]") -> Table:
     table = Table(*columns, box=None, padding=(0, 1), show_header=False, pad_edge=True)
     for item in evidence:
         said = item.event_time or item.time
-        speaker = f"{item.speaker}: " if item.speaker and item.granularity == "raw" else ""
+        speaker = spoken_by(item.speaker, item.granularity, item.text)
         table.add_row(
             shown(turn_range(item.turns)),
             item.granularity,

@@ -98,4 +98,4 @@ def test_a_memory_is_used_on_one_loop_after_another(server, tmp_path):
         ended = asyncio.run(memory.aend_session("s1", user="ana"))
         answer = asyncio.run(memory.aask("What do I repair?", user="ana"))
     assert not ended.warnings
-    assert answer.answer == "accordions"
+    assert "I repair accordions." in answer.answer

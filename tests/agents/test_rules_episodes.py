@@ -85,22 +85,21 @@ def test_a_full_window_ends_it() -> None:
     assert ends(talk(*["The boat needs the boat."] * 21)) == [(20, "saturation")]
 
 
-def test_the_summary_is_in_third_person_with_names_dates_and_topics() -> None:
+def test_the_summary_quotes_statements_with_speakers_dates_and_topics() -> None:
     turns = talk(
         "I repaired the sails of my boat yesterday.",
         "Which boat?",
-        "The boat with the linen sails, my father built it.",
+        "The boat has linen sails, my father built it.",
     )
     found = episode_writer(EpisodeWriterInput(turns=turns))
     assert found.text.startswith("On 5 March 2024, Ines and Tom talked about boat")
-    assert "Ines repaired the sails of Ines' boat yesterday (4 March 2024)." in found.text
+    assert "Ines: I repaired the sails of my boat yesterday. (4 March 2024)" in found.text
     assert {"boat", "sails"} <= set(found.topics)
-    assert found.title.lower().startswith("boat")
     assert found.persons[:2] == ["Ines", "Tom"]
 
 
 def test_an_episode_without_statements_quotes_its_first_words() -> None:
-    assert "Ines said: “Hey!”" in episode_writer(EpisodeWriterInput(turns=talk("Hey!", "Hi!"))).text
+    assert "Ines: Hey!" in episode_writer(EpisodeWriterInput(turns=talk("Hey!", "Hi!"))).text
 
 
 def test_what_an_assistant_said_is_not_summed_up_as_fact() -> None:

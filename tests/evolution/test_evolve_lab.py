@@ -127,7 +127,7 @@ def test_answers_are_scored_where_the_objective_needs_them(tmp_path):
     with Lab(answered, SAMPLES, EvolveFolder(tmp_path), embeddings=FakeEmbeddings()) as opened:
         records = opened.evaluate(Theta(), "train")
     assert all(record.answer and record.f1 is not None for record in records)
-    assert max(record.f1 for record in records) > 0.3
+    assert max(record.f1 for record in records) > 0.2
 
 
 def test_no_node_sees_gold(tmp_path):

@@ -14,7 +14,7 @@ from memcycle.cli.app import app
 from tests.scripted import Always
 
 LIVED, MOVED = "I live in Vienna.", "I no longer live in Vienna, I moved to Graz."
-AFTER = "Ann no longer lives in Vienna, Ann moved to Graz."
+AFTER = "I no longer live in Vienna, I moved to Graz."
 
 
 @pytest.fixture
@@ -122,25 +122,25 @@ def test_an_ingest_shows_what_waits_and_writes_nothing_of_it(cli, runs, moved):
     told = [
         "A person is asked in session 2:",
         "1  UPDATE",
-        "before: Ann lives in Vienna.",
+        "before: I live in Vienna.",
         f"after:  {AFTER}",
         f"said:   Ann: {MOVED}",
         "--approve all, --approve 1,3 or --reject",
     ]
     for line in told:
         assert line in done.stderr
-    assert facts(cli) == ["Ann lives in Vienna."]
+    assert facts(cli) == ["I live in Vienna."]
     waits = cli.run("ingest", moved, *runs, "--resume", thread_of(done), "--json", code=cli_runs.WAITS)
     assert json.loads(waits.stdout)["pending"]["items"][0]["after"] == AFTER
-    assert facts(cli) == ["Ann lives in Vienna."]
+    assert facts(cli) == ["I live in Vienna."]
 
 
 @pytest.mark.parametrize(
     ("answer", "left"),
     [
-        (["--approve", "all"], {AFTER, "Ann works as a baker."}),
-        (["--approve", "1"], {AFTER, "Ann works as a baker."}),
-        (["--reject"], {"Ann lives in Vienna.", "Ann works as a baker."}),
+        (["--approve", "all"], {AFTER, "I work as a baker."}),
+        (["--approve", "1"], {AFTER, "I work as a baker."}),
+        (["--reject"], {"I live in Vienna.", "I work as a baker."}),
     ],
     ids=["all", "by number", "rejected"],
 )
@@ -151,7 +151,7 @@ def test_a_script_answers_by_option_and_the_rest_is_ingested(cli, runs, moved, s
     out = json.loads(cli.run(*args).stdout)
     assert (out["turns"], out["sessions"], out.get("pending")) == (2, 2, None)
     assert left <= set(facts(cli))
-    assert ("Ann lives in Vienna." in facts(cli)) == ("Ann lives in Vienna." in left)
+    assert ("I live in Vienna." in facts(cli)) == ("I live in Vienna." in left)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_script_answers_by_option_and_the_rest_is_ingested(cli, runs, moved, s
     [
         ("approve\n", AFTER),
         ("perhaps\nedit\nAnn lives in Linz.\nreject\n", "Ann lives in Linz."),
-        ("reject\nreject\n", "Ann lives in Vienna."),
+        ("reject\nreject\n", "I live in Vienna."),
     ],
     ids=["approve", "edit", "reject"],
 )
@@ -221,7 +221,7 @@ def test_another_users_thread_is_refused(cli, runs, moved, stopped):
     told = cli.fails("ingest", moved, *eve, "--resume", stopped, "--approve", "all", code=2)
     assert f"thread {stopped!r} is another user's" in told
     assert cli.json("memories", "--user", "eve") == []
-    assert facts(cli) == ["Ann lives in Vienna."]
+    assert facts(cli) == ["I live in Vienna."]
 
 
 def test_a_finished_or_answered_thread_has_nothing_to_resume(cli, runs, moved, stopped):

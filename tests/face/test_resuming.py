@@ -278,19 +278,19 @@ def test_a_waiting_run_shows_what_was_and_what_would_be_and_writes_nothing(home,
     with opened(home, approval=ASKED) as memory:
         stopped = waiting(memory, call)
         (item,) = stopped.pending.items
-        assert (item.action, item.before) == ("UPDATE", "Ana lives in Vienna.")
+        assert (item.action, item.before) == ("UPDATE", "I live in Vienna.")
         assert "Graz" in item.after
         assert item.said == [f"Ana: {MOVED}"]
         assert stopped.pending.session == "main"
         assert stopped.facts == stopped.refreshed == []
-        assert texts(memory) == ["Ana lives in Vienna."]
+        assert texts(memory) == ["I live in Vienna."]
         assert call(memory.resume, stopped.thread_id).pending == stopped.pending
         assert [one.pending for one in call(memory.unfinished)] == [stopped.pending]
 
 
 DECISIONS = [
-    ("approve", "Ana no longer lives in Vienna, Ana moved to Graz."),
-    ([{"n": 1, "decision": "approve"}], "Ana no longer lives in Vienna, Ana moved to Graz."),
+    ("approve", "I no longer live in Vienna, I moved to Graz."),
+    ([{"n": 1, "decision": "approve"}], "I no longer live in Vienna, I moved to Graz."),
     (({"n": 1, "decision": "edit", "text": "Ana lives in Linz."},), "Ana lives in Linz."),
 ]
 
@@ -310,7 +310,7 @@ def test_an_approved_change_is_written_once_by_another_process_and_no_role_is_as
         assert out.pending is None
         assert len(out.refreshed) == 1
         assert texts(memory) == [text]
-        assert texts(memory, "superseded") == ["Ana lives in Vienna."]
+        assert texts(memory, "superseded") == ["I live in Vienna."]
         asked_before = {"retriever", "judge", "refresher"} & made.keys()
         assert asked_before
         assert all(calls.counts()[role] == made[role] for role in asked_before)
@@ -323,7 +323,7 @@ def test_a_rejected_change_is_not_written(home, call):
         stopped = waiting(memory, call)
         out = call(memory.resume, stopped.thread_id, "reject")
         assert "a person rejected it" in {one.why for one in out.rejected}
-        assert "Ana lives in Vienna." in texts(memory)
+        assert "I live in Vienna." in texts(memory)
         assert texts(memory, "superseded") == []
 
 
@@ -337,7 +337,7 @@ def test_an_answer_that_cannot_be_read_is_refused_and_the_run_still_waits(home, 
         with pytest.raises(BadInput, match=problem):
             call(memory.resume, thread, decisions)
         assert memory.resume(thread).pending.problem
-        assert texts(memory) == ["Ana lives in Vienna."]
+        assert texts(memory) == ["I live in Vienna."]
         assert call(memory.resume, thread, "approve").refreshed
 
 
@@ -364,7 +364,7 @@ def test_a_change_that_waits_is_not_slipped_past_with_other_settings(home, call,
     with opened(home, **other) as memory:
         with pytest.raises(BadInput, match=r"was begun with other settings: .*(approval|switches)="):
             call(memory.resume, thread, "approve")
-        assert texts(memory) == ["Ana lives in Vienna."]
+        assert texts(memory) == ["I live in Vienna."]
 
 
 def test_an_end_that_asks_says_it_is_verifying_and_commits_after_the_answer(home, call):

@@ -61,7 +61,7 @@ def test_a_429_is_waited_for_as_asked(tmp_path):
     embeddings = FakeEmbeddings(script=[None, TooManyRequests("7")])
     world = World(sleep=waited.append)
     with Memory.open(tmp_path / "home", user="ann", embeddings=embeddings, world=world) as memory:
-        memory.add(LINE)
+        memory.add(f"{LINE} It sleeps all day.")
         assert waited == [7.0]
         assert memory.bank.check()["without_vector"] == 0
 

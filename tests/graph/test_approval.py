@@ -91,10 +91,10 @@ def test_nothing_is_written_before_it_and_the_payload_is_plain(cycle, moved):
     asked = payload(out)
     (item,) = asked["items"]
     assert (asked["user"], asked["session"], item["action"]) == ("ana", "s1", "UPDATE")
-    assert (item["before"], "Graz" in item["after"]) == ("Ana lives in Vienna.", True)
+    assert (item["before"], "Graz" in item["after"]) == ("I live in Vienna.", True)
     assert item["said"] == [f"Ana: {MOVED}"]
     assert json.loads(json.dumps(asked)) == asked
-    assert texts(cycle) == {"Ana lives in Vienna."}
+    assert texts(cycle) == {"I live in Vienna."}
 
 
 @pytest.mark.parametrize("given", ["approve", [{"n": 1, "decision": "approve"}], {"decision": "approve"}])
@@ -117,15 +117,15 @@ def test_what_is_not_approved_is_not_written(cycle, moved, given):
     asked, _, _ = moved
     out = asked.answer(given)
     assert "a person rejected it" in {one["why"] for one in out["result"]["rejected"]}
-    assert "Ana lives in Vienna." in texts(cycle)
+    assert "I live in Vienna." in texts(cycle)
     assert texts(cycle, "superseded") == set()
 
 
 def test_an_edited_text_is_what_is_written(cycle, moved):
     asked, _, _ = moved
-    asked.answer([{"n": 1, "decision": "edit", "text": "Ana lives in Linz."}])
+    asked.answer([{"n": 1, "decision": "edit", "text": "I no longer live in Vienna, I moved to Linz."}])
     (entry,) = cycle.bank.entries(ANA, granularity="fact")
-    assert (entry.text, entry.quote) == ("Ana lives in Linz.", None)
+    assert (entry.text, entry.quote) == ("I no longer live in Vienna, I moved to Linz.", None)
     assert "edited by a person" in cycle.bank.history(ANA, entry.id)[-1].why
 
 
@@ -143,29 +143,29 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again(cycle, moved, given, p
     asked, _, _ = moved
     again = payload(asked.answer(given))
     assert problem in again["problem"]
-    assert texts(cycle) == {"Ana lives in Vienna."}
+    assert texts(cycle) == {"I live in Vienna."}
     asked.answer("approve")
-    assert texts(cycle, "superseded") == {"Ana lives in Vienna."}
+    assert texts(cycle, "superseded") == {"I live in Vienna."}
 
 
 def test_only_what_the_settings_name_is_asked_about(cycle):
     asked = Asked(build_remember, cycle, delete=True)
     assert "__interrupt__" not in asked.told("I live in Vienna.")
     assert "__interrupt__" not in asked.told(MOVED)
-    assert texts(cycle, "superseded") == {"Ana lives in Vienna."}
+    assert texts(cycle, "superseded") == {"I live in Vienna."}
 
 
 @pytest.mark.parametrize(("given", "stays"), [("approve", False), ("reject", True)])
 def test_a_deletion_waits_too(cycle, given, stays):
-    cycle.remember("My address is Elm Road", constructor=facts("Ana lives at Elm Road"), **QUIET)
+    cycle.remember("My address is Elm Road", constructor=facts("Ana's address is Elm Road"), **QUIET)
     wanted = RefresherOutput(edits=[Refresh(op="DELETE", memory=0, quote="forget my address")])
-    scripted = {"judge": conflict_with("Ana lives at Elm Road"), "refresher": Scripted(wanted)}
+    scripted = {"judge": conflict_with("Ana's address is Elm Road"), "refresher": Scripted(wanted)}
     roles = replace(Roles.rules(), **(QUIET | scripted | {"constructor": facts()}))
     asked = Asked(build_remember, cycle, roles, delete=True)
     (item,) = payload(asked.told("Please forget my address"))["items"]
-    assert (item["action"], item["before"], item["after"]) == ("DELETE", "Ana lives at Elm Road", None)
+    assert (item["action"], item["before"], item["after"]) == ("DELETE", "Ana's address is Elm Road", None)
     asked.answer(given)
-    assert ("Ana lives at Elm Road" in texts(cycle)) == stays
+    assert ("Ana's address is Elm Road" in texts(cycle)) == stays
 
 
 def test_every_write_about_a_kind_waits(cycle):
@@ -197,10 +197,10 @@ def test_an_embedded_graph_asks_through_its_parent(cycle):
     cycle.end(verify=False)
     asked = Asked(build_memory, cycle, update=True, named="Ana")
     out = asked.run({"messages": [("user", MOVED)]})
-    assert payload(out)["items"][0]["before"] == "Ana lives in Vienna."
+    assert payload(out)["items"][0]["before"] == "I live in Vienna."
     out = asked.answer("approve")
     assert "__interrupt__" not in out
-    assert texts(cycle, "superseded") == {"Ana lives in Vienna."}
+    assert texts(cycle, "superseded") == {"I live in Vienna."}
 
 
 async def test_awaited_it_asks_too(cycle):
@@ -211,7 +211,7 @@ async def test_awaited_it_asks_too(cycle):
     out = await asked.graph.ainvoke({"turns": cycle.turns(MOVED)}, asked.config, context=context)
     assert payload(out)["items"]
     await asked.graph.ainvoke(Command(resume="approve"), asked.config, context=context)
-    assert texts(cycle, "superseded") == {"Ana lives in Vienna."}
+    assert texts(cycle, "superseded") == {"I live in Vienna."}
 
 
 def test_a_memory_without_checkpoints_refuses_to_ask(tmp_path):

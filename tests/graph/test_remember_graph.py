@@ -224,11 +224,11 @@ def test_a_deletion_without_the_users_words_becomes_a_supersession(cycle):
 
 
 def test_a_deletion_in_the_users_words_is_done(cycle):
-    cycle.remember("My address is Elm Road", constructor=facts("Ana lives at Elm Road"), **QUIET)
+    cycle.remember("My address is Elm Road", constructor=facts("Ana's address is Elm Road"), **QUIET)
     old = cycle.bank.entries(ANA, granularity="fact")[0]
     out = cycle.remember(
         "Please forget my address",
-        judge=conflict_with("Ana lives at Elm Road"),
+        judge=conflict_with("Ana's address is Elm Road"),
         refresher=Scripted(
             RefresherOutput(edits=[Refresh(op="DELETE", memory=0, quote="forget my address")])
         ),

@@ -22,11 +22,12 @@ from tests.scripted import Always
 ANA = Scope(user="ana")
 CONTEXT = {"user": "ana", "now": START}
 THREAD = {"configurable": {"thread_id": "t1"}}
-FIRST = {"messages": [HumanMessage("I teach pottery at Larkfield school.", id="m1")]}
+FIRST = {"messages": [HumanMessage("I live in Larkfield and teach pottery.", id="m1")]}
 LAST = {
     "messages": [
         HumanMessage(
-            "Do I teach pottery? I left Larkfield and row boats in Graz. My sister Eva keeps bees.", id="m2"
+            "What does my dentist need? I moved to Graz and row boats. My sister Eva keeps bees.",
+            id="m2",
         )
     ],
     "end_session": True,

@@ -242,10 +242,13 @@ def test_a_span_of_another_turn_is_found_there(cycle):
 
 def test_a_repair_does_not_bring_back_what_its_turn_replaced(cycle):
     cycle.remember("I teach at Larkfield.", constructor=knows("Ana teaches at Larkfield"))
-    new = FactDraft(text="Ana teaches at Quarry Lane", turn=0, edit="UPDATE", target=0)
-    cycle.remember(
-        "I left Larkfield, I teach at Quarry Lane now.", constructor=Scripted(ConstructorOutput(facts=[new]))
-    )
+
+    def replaces(value):
+        target = next(memory.n for memory in value.memories if memory.granularity == "fact")
+        new = FactDraft(text="Ana teaches at Quarry Lane", turn=0, edit="UPDATE", target=target)
+        return ConstructorOutput(facts=[new])
+
+    cycle.remember("I left Larkfield, I teach at Quarry Lane now.", constructor=Scripted(replaces))
     back = RepairFact(text="Ana left Larkfield", turn=2, quote="I left Larkfield")
     roles = plain() | {
         "prober": asks(("What did Ana leave?", "Larkfield", 2)),

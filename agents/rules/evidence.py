@@ -1,0 +1,246 @@
+"""What a question asks, and which sentences of the evidence bear on it: shared by the roles of asking.
+
+A question, code and, unless the question itself supposes, what was only supposed are never looked at, so that
+no answer can come from them.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from memcycle.agents.rules.content import content, denies
+from memcycle.agents.rules.statements import SMALL_TALK, sentences_of, supposes
+from memcycle.agents.views import MemoryView, TurnView
+from memcycle.core.language.date_forms import Reading, end_of
+from memcycle.core.language.dates import read_dates
+from memcycle.core.language.names import person_names, same_person
+from memcycle.core.language.questions import Slot, asked_slot, focus, is_question, question_language
+
+ASKING = content(
+    "many much long often kind type sort name call talk describe according recently specific particular "
+    "likely considered give given"
+)
+"""Words of asking that no answer repeats."""
+_FAVOURITE = content("favourite favorite")
+_CALLED = re.compile(r"[\"“][^\"”]{2,60}[\"”]|(?<=[a-z,] )(?!I\b)[A-Z][\w'’]+|\b(?:called|named)\b")
+_NAMING = re.compile(r"\b(?:names?|called|named)\b", re.IGNORECASE)
+_NAMED = re.compile(r"\b(?:names?|called|named)\b.*?(?-i:\b[A-Z\"“])", re.IGNORECASE)
+_COUNT = re.compile(
+    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|once|twice|couple|few|several|every)\b",
+    re.IGNORECASE,
+)
+_YOU = re.compile(r"\b(?:you|your)\b", re.IGNORECASE)
+LONGEST = 8_000
+"""Characters of a memory that are read."""
+MOST_PASSAGES = 2_000
+FOCUS = 0.4
+WEIGHTS = {
+    "search": 5.0, "cover": 0.8, "kind": 0.6, "dated": 0.25, "addressed": -0.6, "denied": -0.5,
+    "caption": -0.9,
+    "episode": -0.5, "outdated": -2.0,
+}  # fmt: skip
+"""Of the signals of a passage, each from 0 to 1; fitted by listwise softmax on LoCoMo conversations 1-3."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question taken apart.
+
+    Attributes:
+        words: Its content without names, dates and words of asking.
+        persons: Persons named in it, as the evidence spells them where it knows them.
+        known: Those of them who speak in evidence or window.
+        dates: Dates and periods it names.
+    """
+
+    question: str
+    slot: Slot
+    language: str
+    words: frozenset[str]
+    persons: tuple[str, ...]
+    known: tuple[str, ...]
+    dates: tuple[Reading, ...]
+
+    @property
+    def wants_kind(self) -> bool:
+        """Whether it asks for a value that shows on the surface: a time, a number, a name."""
+        return self.slot in ("when", "how_long", "how_many") or _NAMING.search(self.question) is not None
+
+    @property
+    def supposes(self) -> bool:
+        """Whether it asks for what might be."""
+        return supposes(self.question)
+
+
+def speakers_of(evidence: Sequence[MemoryView], window: Sequence[TurnView] = ()) -> list[str]:
+    """Names of those who speak, in order of appearance."""
+    names = [memory.speaker for memory in evidence if memory.speaker] + [turn.speaker for turn in window]
+    return list(dict.fromkeys(names))
+
+
+def read_question(question: str, speakers: Sequence[str], now: datetime | None = None) -> Asked:
+    """Takes a question apart; `speakers` are names known to be persons, `now` dates its relative words."""
+    question = question[:LONGEST]
+    persons = tuple(person_names(question, speakers))
+    known = tuple(name for name in persons if any(same_person(name, speaker) for speaker in speakers))
+    dates = tuple(read_dates(question, now)) if now else ()
+    words = content(question) - content(" ".join(known)) - ASKING
+    return Asked(
+        question=question,
+        slot=asked_slot(question),
+        language=question_language(question),
+        words=words - content(" ".join(one.text for one in dates)) or words,
+        persons=persons,
+        known=known,
+        dates=dates,
+    )
+
+
+class Passage(NamedTuple):
+    """A sentence of a memory beside how well it fits the question.
+
+    Attributes:
+        cover: Share of the question's words that the sentence holds, the rarer the heavier, 0 to 1.
+        around: The same for the whole memory.
+        person: 1 the asked person says it, 0.8 it speaks of that person, 0.5 nobody is asked for, 0 it is
+            another person's.
+        kind: Whether it shows a value of the asked kind.
+    """
+
+    memory: MemoryView
+    text: str
+    cover: float
+    around: float
+    person: float
+    kind: bool
+    score: float
+
+    @property
+    def topic(self) -> float:
+        """How much of the question it holds, whoever says it."""
+        return self.around + 0.5 * self.cover
+
+
+def passages(asked: Asked, evidence: Sequence[MemoryView]) -> list[Passage]:
+    """The sentences that may answer, best first; ties in the order of the evidence."""
+    shown = [memory for memory in evidence if _may_speak(asked, memory)]
+    held = [content(memory.text[:LONGEST]) for memory in shown]
+    weights = _weights(asked, held)
+    best = max((memory.score or 0.0 for memory in shown), default=0.0)
+    found: list[Passage] = []
+    for memory, words in zip(shown, held, strict=True):
+        around = _share(words, weights)
+        whole = {
+            "search": (memory.score or 0.0) / best if best else around,
+            "dated": _date_fit(asked, memory),
+            "outdated": float(not memory.current),
+            "episode": float(memory.granularity == "episode"),
+        }
+        for text in _sentences(asked, memory):
+            cover, kind = _share(content(text), weights), holds_kind(asked, memory, text)
+            signals = {
+                **whole,
+                "cover": cover,
+                "kind": float(kind),
+                "addressed": float(_YOU.search(text) is not None),
+                "denied": float(denies(text) and not denies(asked.question)),
+                "caption": float(text.startswith("[image:")),
+            }
+            score = sum(WEIGHTS[name] * value for name, value in signals.items())
+            found.append(Passage(memory, text, cover, around, _person_fit(asked, memory, text), kind, score))
+        if len(found) >= MOST_PASSAGES:
+            break
+    return sorted(found, key=lambda one: -one.score)
+
+
+def _may_speak(asked: Asked, memory: MemoryView) -> bool:
+    """Only what people said answers, and what the assistant said where it is asked."""
+    return memory.role in (None, "human") or (memory.role == "ai" and _YOU.search(asked.question) is not None)
+
+
+def _sentences(asked: Asked, memory: MemoryView) -> Iterator[str]:
+    for _, _, text in sentences_of(memory.text[:LONGEST]):
+        wished = supposes(text) and not asked.supposes
+        if not is_question(text) and not wished and content(text) - SMALL_TALK:
+            yield text
+
+
+def _weights(asked: Asked, held: Sequence[frozenset[str]]) -> dict[str, float]:
+    """By word of the question how rare it is among the memories.
+
+    The noun it asks for ("which instrument") counts little: who plays the cello need not say that it is one;
+    and so does "favourite", which a colour may be as well as a food.
+    """
+    total, wanted = len(held), content(focus(asked.question)) | _FAVOURITE
+    rare = {word: math.log(1 + (total + 1) / (1 + sum(word in one for one in held))) for word in asked.words}
+    return {
+        word: rare[word] * (FOCUS if word in wanted and asked.words - wanted else 1.0)
+        for word in sorted(rare)
+    }
+
+
+def _share(present: frozenset[str], weights: dict[str, float]) -> float:
+    total = sum(weights.values())
+    return sum(weight for word, weight in weights.items() if word in present) / total if total else 0.0
+
+
+def _person_fit(asked: Asked, memory: MemoryView, text: str) -> float:
+    if not asked.persons:
+        return 0.5
+    if any(same_person(name, memory.speaker) for name in asked.known):
+        return 1.0
+    return 0.8 if any(content(name) <= content(text) for name in asked.persons) else 0.0
+
+
+def holds_kind(asked: Asked, memory: MemoryView, text: str) -> bool:
+    """Whether a sentence shows a value of the asked kind, where the surface tells."""
+    if _NAMING.search(asked.question):
+        return _NAMED.search(text) is not None
+    if asked.slot in ("when", "how_long"):
+        return memory.event_time is not None or bool(memory.time and read_dates(text, memory.time))
+    if asked.slot == "how_many":
+        return _COUNT.search(text) is not None
+    return asked.slot in ("who", "where") and _CALLED.search(text) is not None
+
+
+def _date_fit(asked: Asked, memory: MemoryView) -> float:
+    """1 where the memory was said or happened in a period the question names, else 0."""
+    times = [time for time in (memory.time, memory.event_time) if time is not None]
+    return float(
+        any(one.start <= time < end_of(one.start, one.precision) for one in asked.dates for time in times)
+    )
+
+
+class Gap(NamedTuple):
+    """What the evidence lacks, in words for the next query, and why that blocks."""
+
+    words: str
+    why: str
+
+
+ENOUGH, ENOUGH_UNNAMED = 0.15, 0.4
+"""Least share of the words that must be held together; the second for a question that names nobody."""
+SWAPPED, SWAPPED_LOOSE = 0.1, 0.3
+"""How much more of the question another's words may hold before they are what was really asked about; the
+second where several memories make up the answer, or a date or a yes may stand in any of them."""
+_LOOSE: frozenset[Slot] = frozenset(("list", "yes_no", "when", "how_many"))
+
+
+def gap_of(asked: Asked, ranked: Sequence[Passage]) -> Gap | None:
+    """The one blocking gap, None where somebody the question is about says what it asks for.
+
+    A question about what another person did or said finds that person's words: a gap, not an answer.
+    """
+    missing = " ".join([*(f"{name}:" for name in asked.persons[:1]), *sorted(asked.words)])
+    own = [one for one in ranked if one.person > 0]
+    enough = ENOUGH if asked.persons or not is_question(asked.question) else ENOUGH_UNNAMED
+    if max((one.around for one in own), default=0.0) < enough:
+        return Gap(missing, "the evidence does not speak of this")
+    margin = SWAPPED_LOOSE if asked.slot in _LOOSE or len(asked.known) > 1 else SWAPPED
+    others = max((one.topic for one in ranked if one.person == 0), default=0.0)
+    if others - max(one.topic for one in own) > margin:
+        return Gap(missing, f"only others speak of this, not {' and '.join(asked.persons)}")
+    return None

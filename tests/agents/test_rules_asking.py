@@ -1,0 +1,268 @@
+"""From a question to its answer without a model, and what is checked before a fact is stored."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from memcycle.agents.answerability import AnswerabilityInput
+from memcycle.agents.answerer import AnswererInput
+from memcycle.agents.fact_judge import FactJudgeInput, NewFact
+from memcycle.agents.guide import GuideInput
+from memcycle.agents.judge import JudgeInput
+from memcycle.agents.query_reasoner import QueryReasonerInput
+from memcycle.agents.refresher import ConflictView, RefresherInput
+from memcycle.agents.retriever import RetrieverInput
+from memcycle.agents.rules import RULES
+from memcycle.agents.rules.retriever import K_OVERVIEW, K_SINGLE, K_TURN, K_WIDE, sub_questions
+from memcycle.agents.verifier import VerifierInput
+from memcycle.agents.views import MemoryView
+from tests.agents.conftest import said
+
+NOW = datetime(2024, 9, 1, 10, tzinfo=UTC)
+
+
+def memory(n, speaker, text, day=2, **given):
+    time = datetime(2024, 5, day, 10, tzinfo=UTC)
+    return MemoryView(
+        **{"n": n, "granularity": "raw", "text": text, "speaker": speaker, "role": "human", "time": time}
+        | given
+    )
+
+
+CHAT = [
+    memory(0, "Ines", "I moved to Graz in 2021 and work as a nurse at the city clinic."),
+    memory(1, "Tomek", "How was your weekend? We own three canoes and paddle on the Drau.", 6),
+    memory(2, "Tomek", "I sold my loom yesterday.", 11),
+    memory(3, "Ines", "What is your favourite food? Mine is ramen.", 12),
+]
+
+
+def answered(question, evidence=CHAT, style="short"):
+    return RULES["answerer"](AnswererInput(question=question, evidence=evidence, style=style, now=NOW))
+
+
+@pytest.mark.parametrize(
+    ("question", "style", "answer"),
+    [
+        (
+            "How many canoes does Tomek own?",
+            "short",
+            "Tomek, 6 May 2024: “We own three canoes and paddle on the Drau.”",
+        ),
+        ("How many canoes does Tomek own?", "concise", "We own three canoes and paddle on the Drau"),
+        ("When did Tomek sell his loom?", "short", "10 May 2024"),
+        (
+            "When did Tomek sell his loom?",
+            "sentence",
+            "10 May 2024 (Tomek, 11 May 2024: “I sold my loom yesterday.”)",
+        ),
+        ("What year did Ines move to Graz?", "short", "2021"),
+        ("Does Tomek own canoes or kayaks?", "choice", "canoes"),
+        ("Did Tomek sell a loom?", "inferential", "Likely: Tomek, 11 May 2024: “I sold my loom yesterday.”"),
+    ],
+)
+def test_the_statement_that_answers_is_quoted(question, style, answer):
+    found = answered(question, style=style)
+    assert (found.answer, found.answerable, found.extractive) == (answer, True, True)
+
+
+@pytest.mark.parametrize(
+    ("question", "evidence"),
+    [
+        ("Where do I live?", [memory(0, "user", "Where do I live?"), memory(1, "user", "where do i live")]),
+        ("What is my favourite food?", [memory(0, "user", "What's my favourite food")]),
+        ("What is my favourite food?", [memory(0, "user", "My favourite colour is blue.")]),
+        ("Where do I live?", [memory(0, "user", "ok, I see"), memory(1, "user", "Great!")]),
+        (
+            "Where do I live?",
+            [memory(0, "user", "I wish I lived in Paris."), memory(1, "user", "If I lived in Rome...")],
+        ),
+        ("Where do I live?", [memory(0, "assistant", "You live in Oslo.", role="ai")]),
+        ("Where do I live?", [memory(0, "user", "```\nI live in a box\n```")]),
+        ("What did Ines sell?", CHAT),
+        ("Who won the cup?", CHAT),
+        ("Who won the cup?", []),
+    ],
+)
+def test_a_question_a_wish_and_function_words_answer_nothing(question, evidence):
+    found = answered(question, evidence)
+    assert (found.answerable, found.answer, found.citations) == (False, "I have nothing on that.", [])
+
+
+def test_it_abstains_in_the_language_of_the_question():
+    assert answered("Wo wohne ich?", []).answer == "Dazu weiß ich nichts."
+
+
+def test_of_equally_fitting_statements_the_newest_holds():
+    shifts = [memory(0, "Ines", "I work nights.", 3), memory(1, "Ines", "I work days.", 9)]
+    found = answered("When does Ines work?", shifts)
+    assert (found.quote, found.citations[0]) == ("I work days.", 1)
+
+
+def test_the_search_decides_between_statements_that_share_as_many_words():
+    near = [
+        memory(0, "Ines", "I like boats.", score=0.2),
+        memory(1, "Ines", "I bought two boats.", score=0.9),
+    ]
+    assert answered("What about the boats of Ines?", near).citations[0] == 1
+
+
+@pytest.mark.parametrize(("candidates", "considered"), [(False, 1), (True, 2)])
+def test_the_second_look_keeps_what_evidence_holds(candidates, considered):
+    given = {"question": "What does Tomek own?", "evidence": CHAT, "candidates": candidates, "now": NOW}
+    own = answered(given["question"]).answer
+    found = RULES["verifier"](VerifierInput(**given, answer=own, answerable=True))
+    assert (found.answer, found.answerable, len(found.considered) <= considered) == (own, True, True)
+    wrong = RULES["verifier"](
+        VerifierInput(**given | {"candidates": False}, answer="a zeppelin", answerable=True)
+    )
+    assert (wrong.answerable, wrong.citations) == (False, [])
+    none = RULES["verifier"](VerifierInput(**given, answer="I have nothing on that.", answerable=False))
+    assert not none.answerable
+
+
+@pytest.mark.parametrize(
+    ("text", "k", "intent"),
+    [
+        ("Where do I teach?", K_SINGLE, "atomic"),
+        ("Which cities did I visit?", K_WIDE, "atomic"),
+        ("Tell me about Ana", K_OVERVIEW, "abs"),
+        ("What happened during the trip?", K_WIDE, "event"),
+        ("What exactly is my e-mail?", K_SINGLE, "fine"),
+    ],
+)
+def test_a_plan_is_the_text_with_its_intent(text, k, intent):
+    (plan,) = RULES["retriever"](RetrieverInput(purpose="recall", items=[said(text, 1)], now=NOW)).plans
+    assert (plan.query, plan.k, getattr(plan.intent, intent)) == (text, k, True)
+
+
+def test_a_turn_is_searched_as_it_is_and_a_bare_question_with_what_it_leans_on():
+    turn, window = said("I sold it.", 1), [said("The loom is heavy.", 2)]
+    (plan,) = RULES["retriever"](RetrieverInput(purpose="remember", items=[turn], now=NOW)).plans
+    assert (plan.query, plan.k, plan.speaker) == ("I sold it.", K_TURN, "Ana")
+    value = RetrieverInput(purpose="recall", items=[said("And when was that?")], window=window, now=NOW)
+    assert RULES["retriever"](value).plans[0].query == "And when was that? (The loom is heavy.)"
+
+
+@pytest.mark.parametrize(
+    ("question", "persons", "parts"),
+    [
+        (
+            "Where does Ines work and when did Tomek buy a canoe?",
+            ["Ines", "Tomek"],
+            ["Where does Ines work", "when did Tomek buy a canoe"],
+        ),
+        (
+            "Do Ines and Tomek both paddle?",
+            ["Ines", "Tomek"],
+            ["Ines Do both paddle?", "Tomek Do both paddle?"],
+        ),
+        ("Does Ines like tea or coffee?", ["Ines"], ["Does Ines like tea?", "Does Ines like coffee?"]),
+        ("Where does Ines live?", ["Ines"], []),
+        ("", [], []),
+    ],
+)
+def test_a_question_for_several_things_is_taken_apart(question, persons, parts):
+    assert sub_questions(question, persons, 3) == parts
+
+
+@pytest.mark.parametrize(
+    ("question", "relevant", "sufficient"),
+    [
+        ("How many canoes does Tomek own?", [1], True),
+        ("When did Tomek sell his loom?", [2], True),
+        ("When did Tomek buy his canoes?", [1], False),
+        ("Who won the cup?", [], False),
+    ],
+)
+def test_the_judge_wants_the_words_and_the_kind_that_is_asked_for(question, relevant, sufficient):
+    item = said(question, speaker="user")
+    found = RULES["judge"](JudgeInput(purpose="recall", items=[item], candidates=CHAT, now=NOW))
+    assert (found.relevant, found.sufficient, bool(found.missing)) == (relevant, sufficient, not sufficient)
+
+
+def fact(n, text, day=2, speaker="Ana", **given):
+    return memory(n, speaker, text, day, granularity="fact", **given)
+
+
+def test_a_turn_that_contradicts_an_older_memory_is_a_conflict_and_is_settled_by_the_turn():
+    stored, turn = fact(0, "I live in Vienna."), said("I moved to Graz.").model_copy(update={"time": NOW})
+    value = JudgeInput(purpose="remember", items=[turn], candidates=[stored, fact(1, "I bake.")], now=NOW)
+    (conflict,) = RULES["judge"](value).conflicts
+    assert (conflict.memory, conflict.turn) == (0, 1)
+    view = ConflictView(memory=stored, turn=turn)
+    (edit,) = RULES["refresher"](RefresherInput(conflicts=[view], turns=[turn], now=NOW)).edits
+    assert (edit.op, edit.text, edit.turn) == ("UPDATE", "I moved to Graz.", 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "op"),
+    [
+        (fact(0, "I live in Vienna.", 2), fact(1, "I moved to Graz.", 9), "UPDATE"),
+        (fact(0, "I live in Vienna.", 9), fact(1, "I moved to Graz.", 2), "NONE"),
+        (fact(0, "I live in Vienna.", 2), fact(1, "I moved to Graz.", 9, "Ben"), "NONE"),
+    ],
+)
+def test_two_memories_are_settled_by_their_times_and_of_one_person(old, new, op):
+    found = RULES["refresher"](RefresherInput(conflicts=[ConflictView(memory=old, other=new)], now=NOW))
+    assert [edit.op for edit in found.edits] == [op]
+
+
+def test_deleting_needs_the_words_of_the_user():
+    turn = said("Please forget that I live in Vienna.")
+    view = ConflictView(memory=fact(0, "I live in Vienna."), turn=turn)
+    (edit,) = RULES["refresher"](RefresherInput(conflicts=[view], turns=[turn], now=NOW)).edits
+    assert (edit.op, edit.quote) == ("DELETE", turn.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "turn", "near", "verdict"),
+    [
+        ("I teach fencing.", "I teach fencing.", [], (True, "new")),
+        ("Ana teaches fencing in Linz", "I teach fencing in Linz.", [], (True, "new")),
+        ("Ana teaches ballet in Oslo", "I teach fencing in Linz.", [], (False, "new")),
+        ("Ana does not fence", "I fence.", [], (False, "new")),
+        ("Ana has 5 foils", "I have 4 foils.", [], (False, "new")),
+        ("I teach fencing.", "I teach fencing.", [fact(3, "I teach fencing")], (True, "duplicate")),
+        ("I teach fencing.", "I teach fencing.", [fact(3, "I teach fencing", speaker="Ben")], (True, "new")),
+        ("I moved to Graz.", "I moved to Graz.", [fact(3, "I live in Linz.")], (True, "conflict")),
+        ("I like cashews.", "I like cashews.", [fact(3, "I like walnuts.")], (True, "new")),
+    ],
+)
+def test_a_new_fact_stands_by_its_turn_and_beside_its_nearest(text, turn, near, verdict):
+    shown = said(turn).model_copy(update={"time": NOW})
+    new = NewFact(n=1, text=text, speaker="Ana", turn=shown, near=near)
+    (found,) = RULES["fact_judge"](FactJudgeInput(facts=[new], now=NOW)).verdicts
+    assert (found.supported, found.relation) == verdict
+
+
+def test_guidance_sorts_statements_into_new_known_and_at_odds():
+    turn = said("I bake rye bread. I keep bees. I moved to Graz. And you?")
+    known = [fact(0, "I keep bees."), fact(1, "I live in Linz.")]
+    found = RULES["guide"](GuideInput(turns=[turn], memories=known, now=NOW))
+    assert found.keep == ["Ana: I bake rye bread.", "Ana: I moved to Graz."]
+    assert found.redundant == ["Ana: I keep bees."]
+    assert found.conflicts == ["Ana: I moved to Graz. (memory 1 says: I live in Linz.)"]
+
+
+@pytest.mark.parametrize(
+    ("question", "answerable"), [("What does Tomek own?", True), ("What did Ines sell?", False)]
+)
+def test_only_what_the_asked_person_says_closes_the_gap(question, answerable):
+    found = RULES["answerability"](AnswerabilityInput(question=question, evidence=CHAT, now=NOW))
+    assert (found.answerable, bool(found.gap)) == (answerable, not answerable)
+
+
+def test_no_query_is_asked_twice_until_none_is_left():
+    tried = ["When did Tomek sell the loom?"]
+    for _ in range(12):
+        value = QueryReasonerInput(
+            question=tried[0], gap="Tomek: loom", tried=tried, evidence=CHAT, needs_time=True
+        )
+        query = RULES["query_reasoner"](value).query
+        if not query:
+            break
+        assert query not in tried
+        tried.append(query)
+    assert query == ""
+    assert len(tried) > 3
