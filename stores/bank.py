@@ -323,7 +323,7 @@ class Bank:
     def apply(
         self,
         scope: Scope,
-        given: Sequence[Edit],
+        proposed: Sequence[Edit],
         *,
         turns: Sequence[str] = (),
         state: str | None = None,
@@ -341,14 +341,14 @@ class Bank:
             Exception: what the embedder's provider raises when it cannot be reached; then nothing is changed.
         """
         vectors = self.indexes.for_writing().vectors
-        given = [
+        proposed = [
             edit if edit.entry is None else edit.model_copy(update={"entry": self.redactor.entry(edit.entry)})
-            for edit in given
+            for edit in proposed
         ]
-        prepared = edits.prepare(vectors, given)
+        prepared = edits.prepare(vectors, proposed)
         with self._write() as writer:
             if session_rows.is_another(writer.conn, scope, seq):
-                return edits.refused(given, "its session was forgotten meanwhile")
+                return edits.refused(proposed, "its session was forgotten meanwhile")
             applied = edits.apply_edits(writer, scope, prepared, vectors.id)
             if state is not None:
                 turn_rows.mark(writer.conn, scope, turns, state)

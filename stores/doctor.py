@@ -150,13 +150,7 @@ def check(
             "ledger_drift": _ledger_drift(conn) or mendable,
             "stuck_sessions": len(_stuck(conn, now, alone=alone)),
             "unverified_sessions": [
-                {
-                    "user": scope.user,
-                    "workspace": scope.workspace,
-                    "session": scope.session,
-                    "reason": reason,
-                }
-                for scope, reason in sessions.unverified(conn)
+                {**scope.model_dump(), "reason": reason} for scope, reason in sessions.unverified(conn)
             ],
             "wipes_owed": len(meta.owed_scrubs(conn)) + int(meta.owed_compaction(conn) is not None),
             "collections_owed": len(meta.owed_collections(conn, settings.chroma_url)),
@@ -175,9 +169,9 @@ def check(
 
 def _complaints(conn: sqlite3.Connection) -> tuple[list[str], int]:
     """What SQLite finds wrong with the file, and how many complaints are of what can be made anew."""
-    told = [str(row[0]) for row in conn.execute("PRAGMA integrity_check(5)")]
-    damage = [one for one in told if one != "ok" and not is_of_an_index(one)]
-    return damage, sum(map(is_of_an_index, told))
+    complaints = [str(row[0]) for row in conn.execute("PRAGMA integrity_check(5)")]
+    damage = [one for one in complaints if one != "ok" and not is_of_an_index(one)]
+    return damage, sum(map(is_of_an_index, complaints))
 
 
 def is_of_an_index(complaint: str) -> bool:

@@ -75,14 +75,14 @@ def alike(facts: Sequence[Entry]) -> Iterable[tuple[Entry, Entry]]:
 
 
 def unions(
-    pairs: Iterable[tuple[Entry, Entry]], least: float, *, apart: Iterable[frozenset[str]] = ()
+    pairs: Iterable[tuple[Entry, Entry]], least: float, *, separated: Iterable[frozenset[str]] = ()
 ) -> list[United]:
     """The unions among pairs of facts, in the order they are to be made, each as the facts stand by then.
 
     Args:
-        apart: Ids of pairs that somebody took apart again.
+        separated: Ids of pairs that somebody took apart again.
     """
-    kept_apart = set(apart)
+    never = set(separated)
     now: dict[str, Entry] = {}
     heirs: dict[str, Entry] = {}
 
@@ -96,7 +96,7 @@ def unions(
     for pair in sorted(pairs, key=lambda pair: sorted(map(_age, pair))):
         one, other = sorted(map(standing, pair), key=_age)
         ids = frozenset((one.id, other.id))
-        if len(ids) == 1 or ids in kept_apart:
+        if len(ids) == 1 or ids in never:
             continue
         found = union(one, other, least)
         if found is not None:

@@ -124,10 +124,10 @@ def plan(
             all with all.
     """
     undone = events.undone(conn, scope)
-    apart = [frozenset(actions) for actions in undone.values() if "supersede" in actions.values()]
+    separated = [frozenset(actions) for actions in undone.values() if "supersede" in actions.values()]
     pairs = _pairs(conn, scope, turns)
-    united = unions(pairs, settings.theta.near_duplicate, apart=apart)
-    renewed = [one for one in _renewals(_summaries(conn, scope)) if one.ids not in apart]
+    united = unions(pairs, settings.theta.near_duplicate, separated=separated)
+    renewed = [one for one in _renewals(_summaries(conn, scope)) if one.ids not in separated]
     raised = _raised(conn, scope)
     expired: list[Expired] = []
     if settings.retention:

@@ -33,7 +33,7 @@ def save_probes(
         probes.delete(writer.conn, scope, old)
     if not set(shown) <= turns.by_ids(writer.conn, scope, shown).keys():
         return False
-    probes.put(writer.conn, scope, probes.resting(writer.conn, scope, found))
+    probes.put(writer.conn, scope, probes.intact(writer.conn, scope, found))
     return True
 
 
@@ -41,9 +41,9 @@ def update_probes(writer: Writer, scope: Scope, changes: Mapping[str, Mapping[st
     """Changes fields of probes, by id; gives those that are there, as they stand now."""
     there = probes.by_ids(writer.conn, scope, changes)
     changed = [_changed(there[name], new) for name, new in changes.items() if name in there]
-    resting = probes.resting(writer.conn, scope, changed)
-    probes.put(writer.conn, scope, resting)
-    return resting
+    intact = probes.intact(writer.conn, scope, changed)
+    probes.put(writer.conn, scope, intact)
+    return intact
 
 
 def write_repair(
@@ -62,7 +62,7 @@ def write_repair(
     if prepared and not session_rows.is_open(writer.conn, scope, session_of(scope)):
         prepared, decided = [], _OVERTAKEN
     repair = Repair.model_validate({**probe.repair.model_dump(), **decided})
-    if not probes.resting(writer.conn, scope, [probe.model_copy(update={"repair": repair})]):
+    if not probes.intact(writer.conn, scope, [probe.model_copy(update={"repair": repair})]):
         return None
     applied = edits.apply_edits(writer, scope, prepared, embedder)
     repair = repair.model_copy(update=_outcome(applied, repair.decision))

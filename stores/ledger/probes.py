@@ -70,7 +70,7 @@ def holding(
     return [Probe.model_validate_json(row["data"]) for row in found]
 
 
-def resting(conn: sqlite3.Connection, scope: Scope, probes: Sequence[Probe]) -> list[Probe]:
+def intact(conn: sqlite3.Connection, scope: Scope, probes: Sequence[Probe]) -> list[Probe]:
     """Those of the probes whose turns and entries are all there, of whatever status."""
     turns = _there(conn, scope, "turns", {turn for one in probes for turn in turns_of(one)})
     refs = _there(conn, scope, "entries", {entry for one in probes for entry in refs_of(one)})

@@ -1,7 +1,6 @@
 """What can happen to the ledger, its disk and the clock."""
 
 import sqlite3
-import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -70,43 +69,41 @@ def test_a_corrupt_ledger_is_named_with_what_to_do_and_left_alone(tmp_path):
     assert (home / LEDGER_FILE).read_bytes() == b"no database" * 4000
 
 
-def _in(home, mode_of_home, mode_of_ledger):
-    """Opens and writes as nobody; prints the error."""
+RIGHTS = {
+    "home read-only": (0o555, None, "check disk space and permissions"),
+    "home closed": (0o000, None, "Permission denied; choose another one"),
+    "ledger read-only": (0o755, 0o444, "check disk space and permissions"),
+}
+
+
+def _without_rights(folder):
+    """Opens and writes each home as nobody; prints the errors."""
     become_nobody()
-    if mode_of_ledger:
-        (Path(home) / LEDGER_FILE).chmod(int(mode_of_ledger, 8))
-    Path(home).chmod(int(mode_of_home, 8))
-    try:
-        with open_bank(home) as bank:
-            bank.stage_turns(ANN, [said(2, "second")])
-    except StoreError as error:
-        sys.stdout.write(str(error))
-    finally:
-        Path(home).chmod(0o755)
+    for name, (home_mode, ledger_mode, words) in RIGHTS.items():
+        home = Path(folder) / name
+        if ledger_mode is not None:
+            (home / LEDGER_FILE).chmod(ledger_mode)
+        home.chmod(home_mode)
+        try:
+            with pytest.raises(StoreError, match=words) as error, open_bank(home) as bank:
+                bank.stage_turns(ANN, [said(2, "second")])
+            assert str(home) in str(error.value)
+        finally:
+            home.chmod(0o755)
 
 
-@pytest.mark.parametrize(
-    ("home_mode", "ledger_mode", "words"),
-    [
-        ("0555", "", "check disk space and permissions"),
-        ("0000", "", "Permission denied; choose another one"),
-        ("0755", "0444", "check disk space and permissions"),
-    ],
-    ids=["home read-only", "home closed", "ledger read-only"],
-)
-def test_a_home_without_rights_is_named(home_mode, ledger_mode, words):
+def test_a_home_without_rights_is_named():
     with open_folder() as folder:
-        home = folder / "h"
-        with open_bank(home) as bank:
-            bank.stage_turns(ANN, [said(1, "first")])
-        give_to_nobody(home)
-        done = run_apart(__file__, "_in", home, home_mode, ledger_mode)
+        for name in RIGHTS:
+            with open_bank(folder / name) as bank:
+                bank.stage_turns(ANN, [said(1, "first")])
+            give_to_nobody(folder / name)
+        done = run_apart(__file__, "_without_rights", folder)
         assert done.returncode == 0, done.stderr
-        assert words in done.stdout
-        assert str(home) in done.stdout
-        (home / LEDGER_FILE).chmod(0o644)
-        with open_bank(home) as bank:
-            assert texts(bank.entries(ANN)) == ["first"]
+        for name in RIGHTS:
+            (folder / name / LEDGER_FILE).chmod(0o644)
+            with open_bank(folder / name) as bank:
+                assert texts(bank.entries(ANN)) == ["first"]
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def test_a_chain_ends_in_one():
 
 def test_pairs_taken_apart_stay_apart():
     pair = entry(), entry(DETAIL)
-    assert unions([pair], 0.8, apart=[frozenset(one.id for one in pair)]) == []
+    assert unions([pair], 0.8, separated=[frozenset(one.id for one in pair)]) == []
 
 
 WORDS = ["Ann", "sold", "house", "river", "green", "old", "Graz", "likes", "tea"]
