@@ -58,7 +58,7 @@ class Module:
     late: frozenset[str]
     """What it names only inside functions or for type checkers."""
     bases: tuple[tuple[str, str], ...]
-    """Pairs (class, dotted name of a base that another of our modules defines)."""
+    """Pairs (class, dotted name of a base that is ours)."""
 
 
 @dataclass(frozen=True)
@@ -104,20 +104,18 @@ class House:
         return [knot for knot in self._knots(late=False) if len(knot) > 1]
 
     def stacked(self) -> list[tuple[str, str, str]]:
-        """Classes whose base stands in another file of the house and is itself no door that others implement.
+        """Classes whose only base of ours stands in another file and has no other heir: classes that were cut.
 
-        A base that several classes stand on, an error, a model or a protocol, is shared on purpose; a base
-        with one heir in another file is a class that was cut.
+        A base that several classes stand on, an error, a model or a protocol, is shared on purpose.
         """
         heirs: dict[str, list[tuple[str, str]]] = {}
         for one in self.modules.values():
             for name, base in one.bases:
                 heirs.setdefault(base, []).append((one.name, name))
         return sorted(
-            (module, name, base)
-            for base, all_heirs in heirs.items()
-            for module, name in all_heirs
-            if len(all_heirs) == 1
+            (*only[0], base)
+            for base, only in heirs.items()
+            if len(only) == 1 and base.rpartition(".")[0] != only[0][0]
         )
 
     def upwards(self) -> list[tuple[str, str]]:
@@ -216,10 +214,11 @@ def _module(name: str, path: Path, root: Path, known: set[str]) -> Module:
     imports = _targets(loading, known) - {name}
     every = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     late = _targets(every, known) - imports - {name}
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    bound |= {node.name: f"{name}.{node.name}" for node in classes}
     bases = tuple(
         (node.name, bound[base])
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
+        for node in classes
         for base in (_name(one) for one in node.bases)
         if bound.get(base, "").rpartition(".")[0] in known
     )
