@@ -104,7 +104,7 @@ class House:
         return [knot for knot in self._knots(late=False) if len(knot) > 1]
 
     def stacked(self) -> list[tuple[str, str, str]]:
-        """Classes whose only base of ours stands in another file and has no other heir: classes that were cut.
+        """Classes that are the only heir of a class in another file: one class that was cut in two.
 
         A base that several classes stand on, an error, a model or a protocol, is shared on purpose.
         """
