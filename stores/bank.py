@@ -24,7 +24,7 @@ from memcycle.stores.ledger import entries, events, links, meta, probes, weights
 from memcycle.stores.ledger import sessions as session_rows
 from memcycle.stores.ledger import turns as turn_rows
 from memcycle.stores.ledger.connection import Ledger
-from memcycle.stores.ledger.entries import RECALLABLE, Listing, StoredEntry
+from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.sessions import Part, SessionInfo
 from memcycle.stores.maintenance import Maintenance
 from memcycle.stores.search.snapshot import speakers
@@ -252,26 +252,16 @@ class Bank:
         granularity: Granularity | None = None,
         kind: Kind | None = None,
         statuses: Sequence[Status] = RECALLABLE,
-        limit: int | None = None,
-        offset: int = 0,
     ) -> list[Entry]:
         """Entries in conversation order: by session, first turn, granularity, id."""
         with self.ledger.read() as conn:
-            ids = entries.ids_of(conn, scope, Listing(granularity, kind, tuple(statuses)))
-            chosen = ids[offset : None if limit is None else offset + limit]
-            return _entries(entries.in_order(entries.by_ids(conn, scope, chosen), chosen))
+            ids = entries.ids_of(conn, scope, granularity=granularity, kind=kind, statuses=statuses)
+            return _entries(entries.in_order(entries.by_ids(conn, scope, ids), ids))
 
-    def count(
-        self,
-        scope: Scope,
-        *,
-        granularity: Granularity | None = None,
-        kind: Kind | None = None,
-        statuses: Sequence[Status] = RECALLABLE,
-    ) -> dict[Granularity, int]:
-        """How many entries `entries` would list, by granularity; granularities without any are left out."""
+    def count(self, scope: Scope, *, statuses: Sequence[Status] = RECALLABLE) -> dict[Granularity, int]:
+        """How many entries there are, by granularity; granularities without any are left out."""
         with self.ledger.look() as conn:
-            return entries.counts(conn, scope, Listing(granularity, kind, tuple(statuses)))
+            return entries.counts(conn, scope, statuses)
 
     def history(self, scope: Scope, entry_id: str) -> list[Event]:
         """Every change of an entry, of what it replaced and of what replaced it, oldest first.

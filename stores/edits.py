@@ -9,7 +9,7 @@ from memcycle.core.errors import BadInput
 from memcycle.core.language.names import NAMES, borne_out
 from memcycle.core.scope import Scope
 from memcycle.core.validity import is_older
-from memcycle.stores.ledger import entries, events, tombstones, turns
+from memcycle.stores.ledger import entries, events, meta, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.vectors import Vectors
@@ -122,7 +122,7 @@ def _check_turns(writer: Writer, scope: Scope, edit: Edit, entry: Entry) -> None
 def _check_text(writer: Writer, entry: Entry) -> None:
     if not entry.text.strip():
         raise _Refused("the text is empty")
-    if tombstones.has_text(writer.conn, entry.scope, entry.text):
+    if meta.is_text_forgotten(writer.conn, entry.scope, entry.text):
         raise _Refused("this was forgotten at the user's request and is not stored again")
 
 

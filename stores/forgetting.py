@@ -7,7 +7,7 @@ from memcycle.core.entry import Entry
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
 from memcycle.stores import undo
-from memcycle.stores.ledger import entries, events, links, meta, outbox, probes, tombstones, turns, weights
+from memcycle.stores.ledger import entries, events, links, meta, outbox, probes, turns, weights
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.schema import OF_A_SCOPE
 from memcycle.stores.search import lexical
@@ -60,12 +60,12 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     gone = turns.by_ids(conn, scope, said)
     _drop_probes(writer, scope, said, ids)
     chosen = list(entries.by_ids(conn, scope, ids).values())
-    tombstones.put_turns(
+    meta.bury_turns(
         conn,
         scope,
         [*turns.identities(conn, scope, said), *(turns.identity_of(turn) for turn in gone.values())],
     )
-    tombstones.put_texts(conn, scope, [one.entry.text for one in chosen if one.entry.granularity != "raw"])
+    meta.bury_texts(conn, scope, [one.entry.text for one in chosen if one.entry.granularity != "raw"])
     _mend_chains(writer, scope, chosen, ids)
     _drop_quotes(writer, scope, said, ids)
     events.erase(conn, scope, ids)
@@ -94,7 +94,7 @@ def forget_scope(conn: sqlite3.Connection, scope: Scope) -> int:
         for table in OF_A_SCOPE
     ]
     outbox.erase(conn, scope)
-    tombstones.erase(conn, scope)
+    meta.erase_tombstones(conn, scope)
     meta.owe_scrub(conn, [scope])
     return deleted[0]
 

@@ -16,7 +16,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Retention, Settings
 from memcycle.stores.duplicates import United, alike, unions
 from memcycle.stores.ledger import entries, events, weights
-from memcycle.stores.ledger.entries import RECALLABLE, Listing, StoredEntry
+from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.weights import Weighed
 from memcycle.stores.search import lexical
 from memcycle.stores.writer import Writer
@@ -189,7 +189,7 @@ def _pairs(
     staged = entries.staged(conn, scope) if scope.session else []
     facts = [one for one in staged if one.entry.granularity == "fact"]
     if turns is None:
-        ids = entries.ids_of(conn, scope.base, Listing("fact", statuses=("active",)))
+        ids = entries.ids_of(conn, scope.base, granularity="fact", statuses=["active"])
         active = entries.in_order(entries.by_ids(conn, scope, ids), ids)
         return alike([one.entry for one in (*active, *facts)])
     visible = {one.row for one in facts}
@@ -233,7 +233,7 @@ def _telling(entry: Entry) -> list[str]:
 
 def _summaries(conn: sqlite3.Connection, scope: Scope) -> list[Entry]:
     """Working summaries as they were said: of the scope's session, of all without one the active."""
-    ids = entries.ids_of(conn, scope, Listing(kind="working_summary"))
+    ids = entries.ids_of(conn, scope, kind="working_summary")
     found = [one.entry for one in entries.in_order(entries.by_ids(conn, scope, ids), ids)]
     return [one for one in found if one.status == "active" or scope.session]
 

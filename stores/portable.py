@@ -12,7 +12,7 @@ from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 from memcycle.stores.edits import own_id
-from memcycle.stores.ledger import entries, events, links, sessions, tombstones, turns
+from memcycle.stores.ledger import entries, events, links, meta, sessions, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.ledger.entries import RECALLABLE
@@ -35,7 +35,7 @@ def export(ledger: Ledger, scope: Scope) -> Iterator[dict[str, Any]]:
     Read page by page: a slow consumer holds no view of the ledger open.
     """
     with ledger.read() as conn:
-        ids = entries.ids_of(conn, scope, entries.Listing(statuses=STATUSES))
+        ids = entries.ids_of(conn, scope, statuses=STATUSES)
     for start in range(0, len(ids), PAGE):
         part = ids[start : start + PAGE]
         with ledger.read() as conn:
@@ -172,16 +172,16 @@ def _check_successors(conn: sqlite3.Connection, scope: Scope, records: Sequence[
 
 
 def _forgotten(conn: sqlite3.Connection, scope: Scope, fresh: Sequence[Entry]) -> set[str]:
-    if not tombstones.any_there(conn):
+    if not meta.any_tombstones(conn):
         return set()
     return {entry.id for entry in fresh if _is_forgotten(conn, scope, entry)}
 
 
 def _is_forgotten(conn: sqlite3.Connection, scope: Scope, entry: Entry) -> bool:
     if entry.granularity != "raw":
-        return tombstones.has_text(conn, scope, entry.text)
+        return meta.is_text_forgotten(conn, scope, entry.text)
     turn = _turn(entry)
-    return turn is not None and tombstones.has_turn(conn, scope, turns.identity_of(turn))
+    return turn is not None and meta.is_turn_forgotten(conn, scope, turns.identity_of(turn))
 
 
 def _turn(entry: Entry) -> Turn | None:

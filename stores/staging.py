@@ -8,7 +8,7 @@ from memcycle.core.errors import BadInput
 from memcycle.core.redaction import Redactor
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn, turn_id
-from memcycle.stores.ledger import entries, events, sessions, tombstones, turns
+from memcycle.stores.ledger import entries, events, meta, sessions, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.writer import Writer
 
@@ -87,7 +87,7 @@ def _is_new(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
 
 
 def _is_forgotten(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
-    return tombstones.has_turn(conn, scope, turns.identity_of(turn))
+    return meta.is_turn_forgotten(conn, scope, turns.identity_of(turn))
 
 
 def _store(

@@ -5,7 +5,6 @@ from memcycle.stores.chroma.client import to_clean
 from memcycle.stores.chroma.files import merge_full_text
 from memcycle.stores.chroma.mirror import Mirror
 from memcycle.stores.ledger import entries, meta
-from memcycle.stores.ledger.entries import Listing
 
 
 def operator_note(mirror: Mirror) -> str | None:
@@ -92,5 +91,5 @@ def _delete_strays(mirror: Mirror, scope: Scope) -> None:
     index = mirror.index()
     there = index.ids(scope)
     with mirror.ledger.read() as conn:
-        wanted = set(entries.ids_of(conn, scope, Listing(statuses=("active",))))
+        wanted = set(entries.ids_of(conn, scope, statuses=["active"]))
     index.delete([(scope, one) for one in there - wanted])

@@ -38,14 +38,6 @@ class StoredEntry(NamedTuple):
     vector: Vector | None
 
 
-class Listing(NamedTuple):
-    """Which entries of a scope to list; None does not narrow. A scope's session narrows to that session."""
-
-    granularity: Granularity | None = None
-    kind: Kind | None = None
-    statuses: tuple[Status, ...] = RECALLABLE
-
-
 _TEXT = 10
 """Where the text stands in a row of the table."""
 
@@ -149,14 +141,24 @@ def same(conn: sqlite3.Connection, scope: Scope, granularity: Granularity, text:
     return _stored(found)
 
 
-def ids_of(conn: sqlite3.Connection, scope: Scope, listing: Listing) -> list[str]:
-    """Ids in an order that does not depend on when they were written: session, turn, granularity, id."""
+def ids_of(
+    conn: sqlite3.Connection,
+    scope: Scope,
+    *,
+    granularity: Granularity | None = None,
+    kind: Kind | None = None,
+    statuses: Sequence[Status] = RECALLABLE,
+) -> list[str]:
+    """Ids in an order that does not depend on when they were written: session, turn, granularity, id.
+
+    A scope's session narrows to that session; None narrows nothing.
+    """
     found = conn.execute(
         "SELECT id FROM entries WHERE scope_key = ? AND session = coalesce(?, session)"
         " AND granularity = coalesce(?, granularity) AND kind = coalesce(?, kind)"
         " AND status IN (SELECT value FROM json_each(?))"
         " ORDER BY session, position, CASE granularity WHEN 'raw' THEN 0 WHEN 'fact' THEN 1 ELSE 2 END, id",
-        (scope.key, scope.session, listing.granularity, listing.kind, json_list(listing.statuses)),
+        (scope.key, scope.session, granularity, kind, json_list(statuses)),
     )
     return [row["id"] for row in found]
 
@@ -166,14 +168,13 @@ def rows_of(conn: sqlite3.Connection, scope: Scope) -> list[int]:
     return [row["row"] for row in conn.execute("SELECT row FROM entries WHERE scope_key = ?", (scope.key,))]
 
 
-def counts(conn: sqlite3.Connection, scope: Scope, listing: Listing) -> dict[Granularity, int]:
-    """How many entries `ids_of` would list, by granularity."""
+def counts(conn: sqlite3.Connection, scope: Scope, statuses: Sequence[Status]) -> dict[Granularity, int]:
+    """How many entries of these statuses there are, by granularity."""
     found = conn.execute(
         "SELECT granularity, count(*) AS n FROM entries"
         " WHERE scope_key = ? AND session = coalesce(?, session)"
-        " AND granularity = coalesce(?, granularity) AND kind = coalesce(?, kind)"
         " AND status IN (SELECT value FROM json_each(?)) GROUP BY granularity",
-        (scope.key, scope.session, listing.granularity, listing.kind, json_list(listing.statuses)),
+        (scope.key, scope.session, json_list(statuses)),
     )
     return {row["granularity"]: row["n"] for row in found}
 

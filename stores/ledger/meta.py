@@ -1,4 +1,7 @@
-"""Tables `meta` and `scrubs`: what holds for the whole home."""
+"""Tables `meta`, `scrubs` and `tombstones`: what holds for the whole home, and what deletions leave behind.
+
+A tombstone is a hash of what was forgotten, so that it is not stored again; it holds no content.
+"""
 
 import json
 import sqlite3
@@ -6,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from memcycle.core.scope import Scope
+from memcycle.stores.ledger.columns import digest, same_hash
 
 _MARK = "lower(hex(randomblob(8)))"
 
@@ -117,3 +121,50 @@ def owed_compaction(conn: sqlite3.Connection) -> str | None:
 def compacted(conn: sqlite3.Connection, mark: str) -> None:
     """Notes that no text deleted until then lies in the ledger's file; a deletion since stays owed."""
     conn.execute("DELETE FROM meta WHERE key = 'compaction' AND value = ?", (mark,))
+
+
+def _turn_hash(scope: Scope, identity: str) -> str:
+    return digest(scope.key, "turn", identity)
+
+
+def _text_hash(scope: Scope, text: str) -> str:
+    return digest(scope.key, "text", same_hash(text))
+
+
+def _bury(conn: sqlite3.Connection, scope: Scope, hashes: Iterable[str]) -> None:
+    owner = digest(scope.key)
+    conn.executemany("INSERT OR IGNORE INTO tombstones VALUES (?, ?)", [(value, owner) for value in hashes])
+
+
+def _is_buried(conn: sqlite3.Connection, value: str) -> bool:
+    return conn.execute("SELECT 1 FROM tombstones WHERE hash = ?", (value,)).fetchone() is not None
+
+
+def bury_turns(conn: sqlite3.Connection, scope: Scope, identities: Iterable[str]) -> None:
+    """Keeps messages from being ingested again."""
+    _bury(conn, scope, (_turn_hash(scope, identity) for identity in identities))
+
+
+def bury_texts(conn: sqlite3.Connection, scope: Scope, texts: Iterable[str]) -> None:
+    """Keeps facts and episodes with these texts from being stored again."""
+    _bury(conn, scope, (_text_hash(scope, text) for text in texts))
+
+
+def is_turn_forgotten(conn: sqlite3.Connection, scope: Scope, identity: str) -> bool:
+    """Whether the message with this identity was forgotten."""
+    return _is_buried(conn, _turn_hash(scope, identity))
+
+
+def is_text_forgotten(conn: sqlite3.Connection, scope: Scope, text: str) -> bool:
+    """Whether a fact or an episode that says this was forgotten."""
+    return _is_buried(conn, _text_hash(scope, text))
+
+
+def any_tombstones(conn: sqlite3.Connection) -> bool:
+    """Whether anything was forgotten in this home: where not, many texts need not be looked up one by one."""
+    return conn.execute("SELECT 1 FROM tombstones LIMIT 1").fetchone() is not None
+
+
+def erase_tombstones(conn: sqlite3.Connection, scope: Scope) -> None:
+    """Removes the tombstones of a base scope."""
+    conn.execute("DELETE FROM tombstones WHERE owner = ?", (digest(scope.key),))

@@ -116,7 +116,7 @@ def test_a_bad_state_undoes_the_edits_too(bank):
     bank.stage_turns(ANN, [said(1)])
     with pytest.raises(BadInput):
         bank.apply(ANN, [add("one", "D1:1")], turns=["D1:1"], state="done")
-    assert bank.count(ANN, granularity="fact") == {}
+    assert bank.entries(ANN, granularity="fact") == []
 
 
 def test_the_open_segment_begins_after_the_last_episode(bank):

@@ -10,7 +10,6 @@ from memcycle.core.scope import Scope
 from memcycle.core.world import World
 from memcycle.stores.ledger import entries
 from memcycle.stores.ledger.connection import Ledger
-from memcycle.stores.ledger.entries import Listing
 from tests.banks import ANN, BOB, fact
 
 VIENNA = timezone(timedelta(hours=2))
@@ -122,8 +121,8 @@ def test_reads_stay_in_their_base_scope(ledger):
         assert list(entries.by_ids(conn, ANN, [mine.id, theirs.id, other.id])) == [mine.id]
         assert [one.entry.id for one in entries.by_turns(conn, ANN, ["D1:1"])] == [mine.id]
         assert [one.entry.id for one in entries.same(conn, ANN, "fact", "SAME. ")] == [mine.id]
-        assert entries.ids_of(conn, ANN, Listing()) == [mine.id]
-        assert entries.counts(conn, BOB, Listing()) == {"fact": 1}
+        assert entries.ids_of(conn, ANN) == [mine.id]
+        assert entries.counts(conn, BOB, ["staged", "active"]) == {"fact": 1}
 
 
 def test_scope_names_that_look_alike_are_others(ledger):
@@ -136,7 +135,7 @@ def test_scope_names_that_look_alike_are_others(ledger):
     ]
     put(ledger, *(fact("x", scope=scope) for scope in tricky))
     with ledger.read() as conn:
-        assert [len(entries.ids_of(conn, scope, Listing())) for scope in tricky] == [1] * len(tricky)
+        assert [len(entries.ids_of(conn, scope)) for scope in tricky] == [1] * len(tricky)
 
 
 def test_a_listing_is_narrowed_by_session_granularity_kind_and_status(ledger):
@@ -152,7 +151,7 @@ def test_a_listing_is_narrowed_by_session_granularity_kind_and_status(ledger):
     with ledger.read() as conn:
 
         def listed(scope, **fields):
-            found = entries.by_ids(conn, scope, entries.ids_of(conn, scope, Listing(**fields)))
+            found = entries.by_ids(conn, scope, entries.ids_of(conn, scope, **fields))
             return sorted(one.entry.text for one in found.values())
 
         assert listed(ANN.base) == ["a", "b", "c", "d"]
@@ -160,7 +159,7 @@ def test_a_listing_is_narrowed_by_session_granularity_kind_and_status(ledger):
         assert listed(ANN, kind="preference") == ["c"]
         assert listed(ANN.base, granularity="episode") == ["d"]
         assert listed(ANN, statuses=("forgotten",)) == ["e"]
-        assert entries.counts(conn, ANN, Listing()) == {"fact": 2, "episode": 1}
+        assert entries.counts(conn, ANN, ["staged", "active"]) == {"fact": 2, "episode": 1}
 
 
 def test_changed_turns_are_found_by_turn(ledger):
