@@ -105,8 +105,8 @@ class Passage(NamedTuple):
     Attributes:
         cover: Share of the question's words that the sentence holds, the rarer the heavier, 0 to 1.
         around: The same for the whole memory.
-        person: 1 the asked person says it, 0.8 it speaks of that person, 0.5 nobody is asked for, 0 it is
-            another person's.
+        person: 1 the asked person says it, 0.8 it speaks of that person, 0.5 nobody is asked for, 0 it
+            is another person's.
         kind: Whether it shows a value of the asked kind.
     """
 
@@ -172,9 +172,10 @@ def _weights(asked: Asked, held: Sequence[frozenset[str]]) -> dict[str, float]:
     """By word of the question how rare it is among the memories.
 
     The noun it asks for ("which instrument") counts little: who plays the cello need not say that it is one;
-    and so does "favourite", which a colour may be as well as a food.
+    so do "favourite", which a colour may be as well as a food, and the name of whom it is about.
     """
-    total, wanted = len(held), content(focus(asked.question)) | _FAVOURITE
+    total = len(held)
+    wanted = content(" ".join([focus(asked.question), *asked.persons])) | _FAVOURITE
     rare = {word: math.log(1 + (total + 1) / (1 + sum(word in one for one in held))) for word in asked.words}
     return {
         word: rare[word] * (FOCUS if word in wanted and asked.words - wanted else 1.0)
@@ -192,13 +193,17 @@ def _person_fit(asked: Asked, memory: MemoryView, text: str) -> float:
         return 0.5
     if any(same_person(name, memory.speaker) for name in asked.known):
         return 1.0
-    return 0.8 if any(content(name) <= content(text) for name in asked.persons) else 0.0
+    # Who speaks is called by name in passing ("Thanks, Ana!"); of others a whole turn may tell.
+    told = content(text if asked.known else memory.text[:LONGEST])
+    return 0.8 if any(content(name) <= told for name in asked.persons) else 0.0
 
 
 def holds_kind(asked: Asked, memory: MemoryView, text: str) -> bool:
     """Whether a sentence shows a value of the asked kind, where the surface tells."""
     if _NAMING.search(asked.question):
         return _NAMED.search(text) is not None
+    if memory.granularity == "episode":  # its days are those of the talk
+        return False
     if asked.slot in ("when", "how_long"):
         return memory.event_time is not None or bool(memory.time and read_dates(text, memory.time))
     if asked.slot == "how_many":

@@ -99,6 +99,41 @@ def test_of_equally_fitting_statements_the_newest_holds():
     assert (found.quote, found.citations[0]) == ("I work days.", 1)
 
 
+DOG = [memory(0, "user", "My dog is called Rex. He is three years old and loves cheese.")]
+
+
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        ("What is my dog called?", "My dog is called Rex."),
+        ("How old is Rex?", "He is three years old and loves cheese."),
+        ("What does Rex love?", "He is three years old and loves cheese."),
+    ],
+)
+def test_the_sentence_that_shows_the_asked_kind_is_quoted(question, quote):
+    assert answered(question, DOG).quote == quote
+
+
+def test_all_that_is_listed_is_quoted_and_a_denial_comes_last():
+    bowl, mug = (
+        memory(0, "Nora", "I made a bowl in my pottery class."),
+        memory(1, "Nora", "I made a mug in my class."),
+    )
+    found = answered("Which things did Nora make in her class?", [bowl, mug])
+    assert ("bowl" in found.answer, "mug" in found.answer, found.citations) == (True, True, [0, 1])
+    shop = [
+        memory(0, "Tomek", "I do not work on the ferries anymore."),
+        memory(1, "Tomek", "I work as a mechanic."),
+    ]
+    assert answered("What does Tomek work as?", shop).quote == "I work as a mechanic."
+
+
+def test_the_day_of_a_talk_is_no_answer_to_when():
+    episode = memory(1, None, "On 5 May 2024, Ines talked about a loom.", granularity="episode", role=None)
+    found = answered("When did Ines sell the loom?", [memory(0, "Ines", "I sold the loom."), episode])
+    assert found.answer == "Ines, 2 May 2024: “I sold the loom.”"
+
+
 def test_the_search_decides_between_statements_that_share_as_many_words():
     near = [
         memory(0, "Ines", "I like boats.", score=0.2),
