@@ -92,6 +92,7 @@ def _without_rights(folder):
             home.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_a_home_without_rights_is_named():
     with open_folder() as folder:
         for name in RIGHTS:

@@ -5,6 +5,8 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.bank import Bank
@@ -112,6 +114,7 @@ with Bank.open(Settings(home=home, chroma_url=url), embeddings=FakeEmbeddings())
 """
 
 
+@pytest.mark.slow
 def test_processes_adding_the_same_facts_end_with_one_entry_each_and_all_sources(tmp_path):
     home = tmp_path / "home"
     adders = [

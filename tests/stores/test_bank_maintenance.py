@@ -312,7 +312,7 @@ CHOIR = "Nora brought {} tin of roasted walnuts to the choir rehearsal in the ol
     named=[],
     whole=False,
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.lists(MADE, min_size=1, max_size=8),
     RULES,

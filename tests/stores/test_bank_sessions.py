@@ -1,6 +1,5 @@
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
 import pytest
 
@@ -8,11 +7,9 @@ from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
 from memcycle.core.probe import SessionReport
 from memcycle.core.settings import Settings
-from memcycle.core.world import World
-from memcycle.stores.bank import Bank
 from memcycle.stores.chroma import mirror
 from memcycle.stores.search.request import Query, SearchRequest
-from tests.banks import ANN, BOB, START, ListIndex, add, open_bank, said, texts
+from tests.banks import ANN, BOB, ListIndex, add, open_bank, said, texts
 from tests.fakes import FakeEmbeddings
 
 
@@ -318,51 +315,6 @@ def test_what_had_no_vector_is_embedded_with_its_part(tmp_path, list_index):
         assert len(list_index[bank.settings.home].ids()) == 1
 
 
-class Killed(BaseException):
-    """The process dies here."""
-
-
-def test_a_death_between_ledger_and_index_is_healed(tmp_path, list_index, monkeypatch):
-    home = tmp_path / "h"
-    with open_bank(home) as bank:
-        stage(bank, 1, 2)
-        part = bank.begin_verification(ANN)
-        stage(bank, 3)
-        with monkeypatch.context() as patch:
-
-            def die(self, batch=None):
-                raise Killed
-
-            patch.setattr(mirror.Mirror, "drain", die)
-            with pytest.raises(Killed):
-                bank.commit_session(ANN, until=part.until)
-    assert list_index[home].ids() == set()
-    with open_bank(home) as bank:
-        assert bank.check()["index"] == {"missing": 4, "stray": 0}
-        assert bank.commit_session(ANN, until=part.until) == 4
-        assert bank.check()["index"] == {"missing": 0, "stray": 0}
-        assert bank.check()["ledger_drift"] == 0
-        assert (info(bank).status, info(bank).part, info(bank).staged) == ("open", 2, 2)
-
-
-def test_a_death_before_the_ledger_changes_nothing(tmp_path, list_index, monkeypatch):
-    with open_bank(tmp_path / "h") as bank:
-        stage(bank, 1)
-        part = bank.begin_verification(ANN)
-        before = (info(bank), statuses(bank))
-        with monkeypatch.context() as patch:
-
-            def die(*_, **__):
-                raise Killed
-
-            patch.setattr("memcycle.stores.ledger.sessions.commit", die)
-            with pytest.raises(Killed):
-                bank.commit_session(ANN, until=part.until)
-        assert (info(bank), statuses(bank)) == before
-        assert bank.check()["outbox"] == bank.check()["ledger_drift"] == 0
-        assert bank.commit_session(ANN, until=part.until) == 2
-
-
 def test_an_index_that_is_down_delays_no_commit(tmp_path, list_index, caplog):
     home = tmp_path / "h"
     list_index[home] = index = ListIndex(Settings(home=home))
@@ -379,24 +331,6 @@ def test_an_index_that_is_down_delays_no_commit(tmp_path, list_index, caplog):
         index.upsert = taking
         assert bank.drain() == 2
         assert bank.check()["index"] == {"missing": 0, "stray": 0}
-
-
-def test_sessions_left_under_examination_are_stuck(tmp_path, list_index):
-    now = [START]
-    settings = Settings(home=tmp_path / "h")
-    with Bank.open(settings, embeddings=FakeEmbeddings(), world=World(now=lambda: now[0])) as bank:
-        bank.stage_turns(ANN, [said(1)])
-        bank.stage_turns(BOB, [said(1)])
-        bank.commit_session(BOB)
-        bank.begin_verification(ANN)
-        bank.begin_verification(BOB)
-        assert bank.check()["stuck_sessions"] == 0
-        now[0] += timedelta(days=2)
-        assert bank.check()["stuck_sessions"] == 2
-        assert bank.check()["unverified_sessions"] == []
-        bank.commit_session(ANN)
-        bank.commit_session(BOB)
-        assert bank.check()["stuck_sessions"] == 0
 
 
 def test_a_forgotten_user_has_no_session_to_end(bank):

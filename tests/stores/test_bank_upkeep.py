@@ -289,6 +289,7 @@ with Bank.open(Settings(home=Path(sys.argv[1])), embeddings=FakeEmbeddings()) as
 """
 
 
+@pytest.mark.slow
 def test_a_second_writing_process_is_refused_by_pid_before_it_writes(tmp_path):
     home = tmp_path / "h"
     holder = subprocess.Popen(

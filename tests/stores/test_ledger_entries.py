@@ -162,16 +162,6 @@ def test_a_listing_is_narrowed_by_session_granularity_kind_and_status(ledger):
         assert entries.counts(conn, ANN, ["staged", "active"]) == {"fact": 2, "episode": 1}
 
 
-def test_changed_turns_are_found_by_turn(ledger):
-    (stored,) = put(ledger, fact("a", "D1:1"))
-    with ledger.write() as conn:
-        entries.change(conn, stored, turns=("D1:2",))
-        assert entries.by_turns(conn, ANN, ["D1:1"]) == []
-        assert [one.entry.turns for one in entries.by_turns(conn, ANN, ["D1:2"])] == [("D1:2",)]
-        entries.delete(conn, [stored.row])
-        assert conn.execute("SELECT count(*) FROM sources").fetchone()[0] == 0
-
-
 def test_more_ids_than_sqlite_takes_parameters(ledger):
     (stored,) = put(ledger, fact("a"))
     with ledger.read() as conn:
