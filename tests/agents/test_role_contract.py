@@ -1,4 +1,4 @@
-"""The contract of every role of a `Roles` set. Parametrise `role_set` to run model roles through it."""
+"""The contract of every role of a `Roles` set. Put another set into `role_set` to run it through this."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ TEXTS = {
     "rtl": ["اشتريت دراجة أمس.", "متى؟"],
     "markup": ["{}$name %s ```x = 1``` <b>&</b> ' OR 1=1 --", "\\n \" ' [image: a loom]"],
     "blank": [" ", "\n\t"],
-    "long": ["I sold a loom in May 2021. " * 750, "word" * 5000],
+    "long": ["I sold a loom in May 2021. " * 75, "word" * 1000],
     "none": [],
 }
 
@@ -153,12 +153,9 @@ def returned(output: BaseModel, fields: dict[str, str]) -> set[int]:
     return found
 
 
-@pytest.fixture(params=["rules"])
-def role_set(request: pytest.FixtureRequest) -> Roles:
-    return {"rules": Roles.rules}[request.param]()
-
-
-roles_and_texts = [pytest.param(role, kind, id=f"{role}-{kind}") for role in OUTPUTS for kind in TEXTS]
+@pytest.fixture(scope="module")
+def role_set() -> Roles:
+    return Roles.rules()
 
 
 def test_every_role_has_an_input_here():
@@ -174,29 +171,25 @@ def test_a_role_is_one_file_and_its_prompt(role):
     assert PromptSet.shipped().text(role)
 
 
-@pytest.mark.parametrize(("role", "kind"), roles_and_texts)
-def test_a_role_gives_its_output_and_only_numbers_it_was_shown(role_set, role, kind):
-    value = inputs(TEXTS[kind])[role]
-    output = getattr(role_set, role).invoke(value)
-    assert type(output) is OUTPUTS[role]
-    turn_numbers, memory_numbers = shown(value)
-    assert returned(output, TURN_NUMBERS) <= turn_numbers
-    assert returned(output, MEMORY_NUMBERS) <= memory_numbers
-    assert returned(output, {"n": "one"}) <= asked_about(value)
+@pytest.mark.parametrize("role", OUTPUTS)
+def test_a_role_gives_its_output_and_only_numbers_it_was_shown(role_set, role):
+    for kind, texts in TEXTS.items():
+        value = inputs(texts)[role]
+        output = getattr(role_set, role).invoke(value)
+        assert type(output) is OUTPUTS[role], kind
+        turn_numbers, memory_numbers = shown(value)
+        assert returned(output, TURN_NUMBERS) <= turn_numbers, kind
+        assert returned(output, MEMORY_NUMBERS) <= memory_numbers, kind
+        assert returned(output, {"n": "one"}) <= asked_about(value), kind
 
 
 @pytest.mark.parametrize("role", OUTPUTS)
-def test_a_role_says_the_same_twice(role_set, role):
+async def test_a_role_says_the_same_twice_and_awaited(role_set, role):
     value = inputs(TEXTS["plain"])[role]
     runnable = getattr(role_set, role)
-    assert runnable.invoke(value) == runnable.invoke(value)
-
-
-@pytest.mark.parametrize("role", OUTPUTS)
-async def test_a_role_says_the_same_awaited(role_set, role):
-    value = inputs(TEXTS["plain"])[role]
-    runnable = getattr(role_set, role)
-    assert await runnable.ainvoke(value) == runnable.invoke(value)
+    said = runnable.invoke(value)
+    assert runnable.invoke(value) == said
+    assert await runnable.ainvoke(value) == said
 
 
 @pytest.mark.parametrize("kind", TEXTS)

@@ -148,22 +148,17 @@ def as_said(text: str) -> str:
     return re.sub(r"^(I (?:no longer |never |now )?)(\w+?)s\b", r"\1\2", own)
 
 
-@pytest.mark.parametrize(("new", "old"), CONTRADICTIONS)
-def test_the_later_one_wins(new, old):
-    assert why(new, old)
+def test_the_later_one_wins():
+    assert [pair for pair in CONTRADICTIONS if not why(*pair)] == []
 
 
-@pytest.mark.parametrize(("new", "old"), COMPATIBLE)
-def test_both_may_be_true(new, old):
-    assert why(new, old) is None
+def test_both_may_be_true():
+    assert [pair for pair in COMPATIBLE if why(*pair)] == []
 
 
-SAID = [pair for pair in COMPATIBLE if speaker(pair[0]) == speaker(pair[1])]
-
-
-@pytest.mark.parametrize(("new", "old"), SAID)
-def test_both_may_be_true_as_they_were_said(new, old):
-    assert contradiction(as_said(new), "Ana", as_said(old), "Ana") is None
+def test_both_may_be_true_as_they_were_said():
+    said = [(as_said(new), as_said(old)) for new, old in COMPATIBLE if speaker(new) == speaker(old)]
+    assert [(new, old) for new, old in said if contradiction(new, "Ana", old, "Ana")] == []
 
 
 @pytest.mark.parametrize(

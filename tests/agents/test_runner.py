@@ -309,7 +309,10 @@ def test_every_output_model_has_a_strict_schema():
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_roles_on_a_server_that_answers_by_rules_equal_the_rules(server, name):
     roles = Roles.from_model("rules", overrides={name: "openai:test"}, base_url=server.url)
-    assert getattr(roles, name).invoke(INPUTS[name]) == getattr(Roles.rules(), name).invoke(INPUTS[name])
+    by_rules = getattr(Roles.rules(), name).invoke(INPUTS[name])
+    if "extractive" in type(by_rules).model_fields:
+        by_rules = by_rules.model_copy(update={"extractive": False})  # a model is never asked for it
+    assert getattr(roles, name).invoke(INPUTS[name]) == by_rules
     assert input_of(server.of(name)[-1]) == INPUTS[name]
 
 

@@ -5,8 +5,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from memcycle.stores.doctor import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -34,15 +32,15 @@ def names_in(path):
     }
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:40])
-def test_each_row_is_whole_and_its_tests_exist(row):
-    assert len(row) == len(HEAD)
-    assert all(row[:3])
-    named = row[-1].split()
-    assert named
-    for one in named:
-        path, _, name = one.partition("::")
-        assert name in names_in(path), one
+def test_each_row_is_whole_and_its_tests_exist():
+    assert len(rows()) > 40
+    for row in rows():
+        assert len(row) == len(HEAD), row[0]
+        assert all(row[:3]), row[0]
+        assert row[-1], row[0]
+        for one in row[-1].split():
+            path, _, name = one.partition("::")
+            assert name in names_in(path), one
 
 
 def test_each_fault_test_has_a_row():
