@@ -31,6 +31,8 @@ NUMBERS = {
 }  # fmt: skip
 VAGUE = {"a few": 3, "few": 3, "several": 5, "a couple of": 2, "a couple": 2, "couple of": 2, "couple": 2}
 FIRST_YEAR, LAST_YEAR = 1000, 2999
+JUST_BEEN = timedelta(days=60)
+"""How long ago the day may be that a booking was made on, or that was booked and is over."""
 
 
 def one_of(words: "dict[str, int] | dict[str, tuple[int, int]]") -> str:
@@ -68,11 +70,16 @@ class When(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What relative words are read against: the reference time and the tense of their sentence."""
+    """What relative words are read against: the reference time and the tense of their sentence.
+
+    Attributes:
+        booked: Whether the sentence tells of what is arranged beforehand: tickets, an appointment.
+    """
 
     reference: datetime
     past: bool
     future: bool
+    booked: bool = False
 
     @property
     def today(self) -> date:
@@ -281,9 +288,16 @@ def _season(match: re.Match[str], frame: Frame) -> When:
 
 
 def nearest(options: list[date], frame: Frame, step: int | None) -> date:
-    """The option before (step < 0) or after the reference; without a step the tense decides."""
+    """The option before (step < 0) or after the reference; without a step the tense decides.
+
+    What was booked is to come, whenever it was booked: "I bought tickets for 3 July". The day of the booking
+    itself has just been.
+    """
     today = frame.today
     back, ahead = [day for day in options if day <= today], [day for day in options if day >= today]
+    if step is None and frame.booked and back and ahead:
+        just_been = today - max(back) <= JUST_BEEN < min(ahead) - today
+        return max(back) if just_been else min(ahead)
     if step is None:
         if frame.future == frame.past:
             return min(options, key=lambda day: abs((day - today).days))

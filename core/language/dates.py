@@ -54,6 +54,11 @@ _PAST = re.compile(
     r"|(?!need|feed|seed|speed|indeed|hundred|red|bed|wed)[a-z]{2,}ed)\b",
     re.IGNORECASE,
 )
+_BOOKED = re.compile(
+    r"\b(?:tickets?|flights?|book(?:ed|ing)|reserv(?:ed|ation)|appointment|(?:re)?scheduled|signed up"
+    r"|registered|enrolled|invited|invitation|deadline|due)\b",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"[.!?。！？\n]+(?=\s|$)")
 _CONTEXT = 400
 """Characters on either side of an expression that are read for its tense: longer than most sentences."""
@@ -143,7 +148,8 @@ def _frame(text: str, place: int, reference: datetime) -> Frame:
     begin = max((m.end() for m in _SENTENCE_END.finditer(text, first, place)), default=first)
     after = _SENTENCE_END.search(text, place, last)
     sentence = text[begin : after.start() if after else last]
-    return Frame(reference, _PAST.search(sentence) is not None, _FUTURE.search(sentence) is not None)
+    past, future, booked = (form.search(sentence) is not None for form in (_PAST, _FUTURE, _BOOKED))
+    return Frame(reference, past, future, booked)
 
 
 def _reading(text: str, match: re.Match[str], when: When, reference: datetime) -> Reading:

@@ -222,8 +222,12 @@ def question_language(question: str) -> str:
             return language
     words = re.findall(r"\w+", question[:MAX_QUESTION].casefold())
     counts = {language: sum(word in known for word in words) for language, known in _FUNCTION_SETS.items()}
-    best = max(counts, key=lambda language: counts[language])
-    return best if counts[best] > counts["en"] else "en"
+    most = max(counts.values())
+    best = [language for language, count in counts.items() if count == most]
+    # Words that several have tell none of them ("de" is French, Spanish, Dutch); the first word may.
+    opens = [language for language in best if words and words[0] in _FUNCTION_SETS[language]]
+    told = best if len(best) == 1 else opens
+    return told[0] if len(told) == 1 and "en" not in best else "en"
 
 
 def asked_slot(question: str) -> Slot:

@@ -11,7 +11,8 @@ _ABBREVIATIONS = word_set(
     """
 )
 NEGATION = re.compile(
-    r"\b(?:not|never|no|none|nobody|nothing|without|neither|nor|hardly|hate[sd]?)\b|n['’]t\b", re.IGNORECASE
+    r"\b(?:not|never|no|none|nobody|nothing|nowhere|without|cannot|neither|nor|hardly)\b|n['’]t\b",
+    re.IGNORECASE,
 )
 """Words by which an English sentence denies something."""
 _CAPTION = re.compile(r"\[image:[^\]]*\]", re.IGNORECASE)

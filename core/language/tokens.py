@@ -234,7 +234,7 @@ def strip_names(text: str, names: Iterable[str]) -> str:
     """The text without these names, their parts and their possessives; spaces tidied.
 
     What a person is asked about says more than who is asked: static vectors find the turn better without
-    the name (design section 7). May come out blank when the text is only a name.
+    the name. May come out blank when the text is only a name.
     """
     pattern = _names_pattern(frozenset(names))
     return " ".join((pattern.sub(" ", text) if pattern else text).split())

@@ -89,8 +89,16 @@ def test_a_question_a_wish_and_function_words_answer_nothing(question, evidence)
     assert (found.answerable, found.answer, found.citations) == (False, "I have nothing on that.", [])
 
 
-def test_it_abstains_in_the_language_of_the_question():
-    assert answered("Wo wohne ich?", []).answer == "Dazu weiß ich nichts."
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Wo wohne ich?", "Dazu weiß ich nichts."),
+        ("Hoe heet de zus van Maya?", "I have nothing on that."),
+        ("我住在哪里？", "我没有这方面的记录。"),
+    ],
+)
+def test_it_abstains_in_the_language_of_the_question(question, answer):
+    assert answered(question, []).answer == answer
 
 
 def test_of_equally_fitting_statements_the_newest_holds():

@@ -88,6 +88,22 @@ def test_relative_forms(text: str, meaning: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("I bought tickets for the concert on 3 July", ["3 July 2025"]),
+        ("We reserved a table on 14 March.", ["14 March 2025"]),
+        ("I booked it on 20 January for 5 May.", ["20 January 2025", "5 May 2025"]),
+        ("I registered for the exam in May.", ["May 2025"]),
+        ("The concert on 30 January was worth the tickets.", ["30 January 2025"]),
+        ("I went to Rome on 3 July.", ["3 July 2024"]),
+        ("Correction: the flights are on 23 April, not 22 April", ["23 April 2025", "22 April 2025"]),
+    ],
+)
+def test_what_was_booked_is_to_come(text: str, meaning: list[str]) -> None:
+    assert said(text, datetime(2025, 2, 2, 9, tzinfo=UTC)) == meaning
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "31 February 2023", "29 February 2023", "5000 years ago", "99999 days ago", "05/06/2023",
