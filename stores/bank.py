@@ -18,7 +18,6 @@ from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
 from memcycle.core.world import World
 from memcycle.stores import doctor, edits, forgetting, maintenance, portable, sessions, staging, undo
-from memcycle.stores.chroma import erase
 from memcycle.stores.indexes import Indexes
 from memcycle.stores.ledger import entries, events, links, meta, probes, weights
 from memcycle.stores.ledger import sessions as session_rows
@@ -150,7 +149,7 @@ class Bank:
     @property
     def operator_note(self) -> str | None:
         """What must be run so that forgotten text leaves the Chroma server's files, if any may be there."""
-        return erase.operator_note(self._indexes.mirror) if self._indexes else None
+        return self._indexes.mirror.operator_note() if self._indexes else None
 
     @contextmanager
     def _write(self, *, follow: bool = False) -> Iterator[Writer]:
@@ -377,7 +376,7 @@ class Bank:
             doomed = forgetting.doomed(writer.conn, scope, entry_id, only=only)
             if doomed:
                 forgetting.forget(writer, scope, doomed)
-        erase.wipe(self.indexes.mirror)
+        self.indexes.mirror.wipe()
         return [one.entry.id for one in doomed]
 
     def forget_user(self, user: str, workspace: str | None = None) -> int:
@@ -394,7 +393,7 @@ class Bank:
         with self._write() as writer:
             scopes = session_rows.scopes_of(writer.conn, user, workspace)
             deleted = sum(forgetting.forget_scope(writer.conn, scope) for scope in scopes)
-        erase.wipe(self.indexes.mirror)
+        self.indexes.mirror.wipe()
         return deleted
 
     def conflicts(self, scope: Scope) -> list[tuple[str, str, str]]:

@@ -13,7 +13,6 @@ import numpy as np
 from memcycle.core.errors import LedgerDamaged, StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma import erase
 from memcycle.stores.chroma.index import IndexedEntry, metadata_of
 from memcycle.stores.chroma.mirror import Mirror
 from memcycle.stores.ledger import entries, items, meta, outbox, sessions
@@ -65,10 +64,6 @@ _KINDS: dict[str, _Kind] = {
         "name that one with --embedder, or run `memcycle doctor --reembed`",
     ),
     "wipes_owed": _Kind("wipes of forgotten text not finished"),
-    "collections_owed": _Kind(
-        "collections of the Chroma server that held forgotten text, which its files keep while they stand",
-        "run `memcycle doctor` again, with the embedder and shards that this memory has",
-    ),
     "ledger_drift": _Kind("rows of the ledger (words, sources, links, indexes) that do not fit its entries"),
     "without_vector": _Kind(
         "entries without a vector of the recorded embedder (found by their words only)",
@@ -153,13 +148,12 @@ def check(
                 {**scope.model_dump(), "reason": reason} for scope, reason in sessions.unverified(conn)
             ],
             "wipes_owed": len(meta.owed_scrubs(conn)) + int(meta.owed_compaction(conn) is not None),
-            "collections_owed": len(meta.owed_collections(conn, settings.chroma_url)),
             "index_trouble": None,
         }
     if mirror is not None and recorded and recorded[0] == embedder:
         try:
             report["index"] = _index_drift(ledger, mirror, embedder)
-            report["operator_note"] = erase.operator_note(mirror)
+            report["operator_note"] = None if settings.chroma_url else mirror.operator_note()
         except StoreBusy:
             raise
         except StoreError as error:
@@ -299,8 +293,7 @@ def mend(
             commit(scope.within(session), BROKEN_OFF)
 
     steps: dict[str, Callable[[], object]] = {
-        "wipes_owed": lambda: erase.wipe(mirror),
-        "collections_owed": lambda: erase.replace_collections(mirror),
+        "wipes_owed": mirror.wipe,
         "ledger_drift": lambda: rebuild_rows(ledger, settings),
         "without_vector": lambda: _embed_unfit(ledger, settings, indexes),
         "stuck_sessions": commit_stuck,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self
 from memcycle.core.errors import StoreError
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
-from memcycle.stores.chroma import erase
 from memcycle.stores.chroma.mirror import Mirror
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.vectors import Vectors
@@ -63,7 +62,7 @@ class Indexes:
         with self._starting:
             if not self._started:
                 self.mirror.claim()
-                self._if_possible(lambda: erase.wipe(self.mirror))
+                self._if_possible(self.mirror.wipe)
                 self._started = True
         return self
 

@@ -24,7 +24,7 @@ _LISTED = 20
 
 _FACTS = (
     "home", "integrity", "entries", "items", "embedder", "outbox", "stuck_sessions", "wipes_owed",
-    "collections_owed", "index", "index_trouble", "operator_note", "rebuilt", "reembedded",
+    "index", "index_trouble", "operator_note", "rebuilt", "reembedded",
 )  # fmt: skip
 """What a person is told of a home, wrong or not."""
 
@@ -75,7 +75,7 @@ def scrub(
 ) -> None:
     """Free the files of a stopped Chroma server of deleted text.
 
-    Run `memcycle doctor` before you stop it: what held forgotten text is made anew then.
+    Run `memcycle doctor --rebuild` before you stop it: what held forgotten text is made anew then.
 
     Examples:
         memcycle scrub chroma-data

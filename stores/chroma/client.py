@@ -227,9 +227,8 @@ class ServerClient:
             if collection.name.startswith(self.prefix):
                 self.api.delete_collection(collection.name)
 
-    def scrub(self) -> str:
-        """What the server's operator must do: the server's files are not ours."""
-        return to_clean(self.where)
+    def scrub(self) -> None:
+        """Nothing: the server's files are not ours."""
 
     def close(self) -> None:
         """Closes the connections."""
@@ -239,14 +238,6 @@ class ServerClient:
                 session.close()
             self._api.close()
             self._api = None
-
-
-def to_clean(url: str, *, first: str = "") -> str:
-    """What frees the files of a server of deleted text; `first` is done before it is stopped."""
-    return (
-        f"deleted text may remain in the files of the Chroma server at {url}: {first}stop the server, and run"
-        " `memcycle scrub DIR` over its folder"
-    )
 
 
 def _sessions(client: "Client") -> "list[httpx.Client]":

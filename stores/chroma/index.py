@@ -192,15 +192,8 @@ class ChromaIndex:
         """Ids of all entries, or of one base scope's."""
         shards = range(self._shards) if scope is None else (self.shard_of(scope),)
         wanted = None if scope is None else where(scope, None)
-        found: set[str] = set()
-        for shard in shards:
-            for offset in itertools.count(0, PAGE):
-                page = self._read(shard, "get", where=wanted, include=[], limit=PAGE, offset=offset)
-                ids = page["ids"] if page else []
-                found.update(ids)
-                if len(ids) < PAGE:
-                    break
-        return found
+        found = [self._read(shard, "get", where=wanted, include=[]) for shard in shards]
+        return {entry_id for page in found if page for entry_id in page["ids"]}
 
     def copies(self) -> Iterator[list[IndexedEntry]]:
         """All it holds, page by page."""
@@ -220,19 +213,10 @@ class ChromaIndex:
 
     def leftover(self) -> int:
         """How many collections of the home are none of its shards: it once had another number."""
-        with self.client() as (client, names):
-            return len(self._leftover(client, names))
-
-    def drop_leftover(self) -> None:
-        """Drops those."""
-        with self.client() as (client, names):
-            for name in self._leftover(client, names):
-                client.delete_collection(name)
-
-    def _leftover(self, client: "Client", prefix: str) -> list[str]:
-        shards = {self._name(shard) for shard in range(self._shards)}
-        found = [collection.name for collection in client.list_collections()]
-        return [name for name in found if name.startswith(prefix) and name not in shards]
+        own = {self._name(shard) for shard in range(self._shards)}
+        with self.client() as (client, prefix):
+            found = [collection.name for collection in client.list_collections()]
+        return sum(name.startswith(prefix) and name not in own for name in found)
 
     def drop_shards(self, shards: Iterable[int]) -> None:
         """Drops the collections of shards, with all base scopes there: fill them again."""
@@ -243,15 +227,11 @@ class ChromaIndex:
                 self._collections.pop(shard, None)
                 self._client.api.delete_collection(self._name(shard))
 
-    def scrub(self) -> str | None:
-        """Leaves no deleted text of dropped shards in any file of the embedded index.
-
-        Returns:
-            None when that is done (but in files that `note` names), else what the server's operator must do.
-        """
+    def scrub(self) -> None:
+        """Leaves no deleted text of dropped shards in any file of the embedded index but those in `note`."""
         with self._lock:
             self._collections.clear()
-            return self._client.scrub()
+            self._client.scrub()
 
     @property
     def note(self) -> str | None:

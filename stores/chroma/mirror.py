@@ -1,9 +1,9 @@
-"""Keeps the vector index in step with the ledger: opens it when needed, drains the outbox, refills."""
+"""Keeps the vector index in step with the ledger: opens it when needed, drains the outbox, refills, wipes."""
 
 import logging
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,8 @@ from memcycle.core.entry import Granularity
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma.client import ChromaClient, open_client, to_clean
+from memcycle.stores.chroma.client import ChromaClient, open_client
+from memcycle.stores.chroma.files import merge_full_text
 from memcycle.stores.chroma.index import ChromaIndex
 from memcycle.stores.ledger import entries, meta, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
@@ -35,12 +36,10 @@ class Mirror:
 
     Attributes:
         settings, ledger: Those of the home.
-        note: What a person must do after what was last wiped or made anew; see `erase.operator_note`.
     """
 
     def __init__(self, settings: Settings, ledger: Ledger, vectors: "Vectors") -> None:
         self.settings, self.ledger, self._vectors = settings, ledger, vectors
-        self.note: str | None = None
         self._opening, self._draining = threading.RLock(), threading.RLock()
         self._client: ChromaClient | None = None
         self._index: ChromaIndex | None = None
@@ -119,39 +118,55 @@ class Mirror:
     def refill(self) -> None:
         """Makes the index anew from the ledger, also one too damaged to open."""
         with self.exclusive():
-            owed = self.owed_collections()
             with self._opening:
                 self.close()
                 self._connect(fresh=True)
             with self.ledger.write() as conn:
-                meta.item_collections_dropped(conn)
                 for scope in sessions.all_scopes(conn):
                     outbox.put_active(conn, scope)
             self.drain(self.settings.bulk_batch)
-            self.collections_replaced(owed)
 
-    def refill_shards(self, shards: Iterable[int], batch: int | None = None) -> None:
-        """Makes the collections of these shards anew. Only within `exclusive`."""
-        index, wanted = self.index(), set(shards)
-        with self.ledger.write() as conn:
-            for scope in sessions.all_scopes(conn):
-                if index.shard_of(scope) in wanted:
-                    outbox.put_active(conn, scope)
-        index.drop_shards(wanted)
-        self.drain(batch)
+    def wipe(self) -> None:
+        """Leaves no deleted text in any file of the home. Nothing where none is owed; safe to repeat.
 
-    def owed_collections(self) -> set[int]:
-        """Shards of a server whose collections are to be made anew, since text was deleted from them."""
+        From a server's collections it is deleted; its files are its operator's (see `operator_note`).
+
+        Raises:
+            StoreBusy: another process is writing the index. All is owed still.
+            StoreError: the index cannot be wiped now. The ledger is, and the rest is owed still.
+        """
         with self.ledger.read() as conn:
-            return meta.owed_collections(conn, self.settings.chroma_url)
+            if not meta.owed_scrubs(conn) and meta.owed_compaction(conn) is None:
+                return
+        # One at a time: who waited finds its own text wiped by another's wipe, mostly.
+        with self.exclusive():
+            with self.ledger.read() as conn:
+                owed, mark = meta.owed_scrubs(conn), meta.owed_compaction(conn)
+            if mark is not None:
+                with self.ledger.write() as conn:
+                    merge_full_text(conn, "lexical")
+                self.ledger.compact()
+                self.ledger.checkpoint()
+            if owed:
+                self._wipe_index([one.scope for one in owed])
+                with self.ledger.write() as conn:
+                    meta.index_scrubbed(conn, owed)
+            if mark is not None and self.ledger.checkpoint():
+                with self.ledger.write() as conn:
+                    meta.compacted(conn, mark)
 
-    def collections_replaced(self, shards: set[int]) -> None:
-        """Notes that collections of a server that were owed were made anew."""
+    def operator_note(self) -> str | None:
+        """What a person must do so that deleted text leaves the index's files, if anything.
+
+        Of a server always the same; of the embedded index known once it was used.
+        """
         url = self.settings.chroma_url
-        if url is not None and shards:
-            with self.ledger.write() as conn:
-                meta.collections_replaced(conn, url, shards)
-            self.note = to_clean(url)
+        if url is not None:
+            return (
+                f"deleted text may remain in the files of the Chroma server at {url}: run `memcycle doctor"
+                " --rebuild`, stop the server, and run `memcycle scrub DIR` over its folder"
+            )
+        return self.index().note if self.is_open else None
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -176,6 +191,27 @@ class Mirror:
             if self._client is not None:
                 self._client.close()
             self._client = self._index = None
+
+    def _wipe_index(self, scopes: Sequence[Scope]) -> None:
+        index = self.index()
+        if self.settings.chroma_url is None:
+            shards = {index.shard_of(scope) for scope in scopes}
+            with self.ledger.write() as conn:
+                for scope in sessions.all_scopes(conn):
+                    if index.shard_of(scope) in shards:
+                        outbox.put_active(conn, scope)
+            index.drop_shards(shards)
+            self.drain()
+            index.scrub()
+            return
+        # A server keeps 2.6 MB in memory of every collection it ever had, so none is dropped here.
+        for scope in scopes:
+            # Of an erased scope the outbox says nothing.
+            there = index.ids(scope)
+            with self.ledger.read() as conn:
+                wanted = entries.ids_of(conn, scope, statuses=("active",))
+            index.delete([(scope, one) for one in there.difference(wanted)])
+        self.drain()
 
     def _work_off(self, size: int, most: int) -> int:
         """Brings in the `most` rows that wait longest, `size` entries of a shard a write.

@@ -44,7 +44,6 @@ from memcycle.core.errors import BadInput, StoreError
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
 from memcycle.stores.bank import Bank, shared_bank
-from memcycle.stores.chroma import erase
 from memcycle.stores.langgraph_store.filter import matches
 from memcycle.stores.langgraph_store.vectors import (
     ItemEmbedder,
@@ -214,7 +213,7 @@ class MemcycleStore(BaseStore):
         with bank.ledger.write() as conn:
             deleted = items.delete_below(conn, prefix)
             meta.owe_scrub(conn, [])
-        erase.wipe(bank.indexes.mirror)
+        bank.indexes.mirror.wipe()
         return deleted
 
     async def adelete_namespace(self, prefix: Namespace) -> int:

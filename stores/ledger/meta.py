@@ -3,7 +3,6 @@
 A tombstone is a hash of what was forgotten, so that it is not stored again; it holds no content.
 """
 
-import json
 import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -75,41 +74,6 @@ def index_scrubbed(conn: sqlite3.Connection, owed: Iterable[Owed]) -> None:
         "DELETE FROM scrubs WHERE user = ? AND workspace = ? AND mark = ?",
         [(one.scope.user, one.scope.workspace, one.mark) for one in owed],
     )
-
-
-def owe_collections(conn: sqlite3.Connection, url: str, shards: Iterable[int]) -> None:
-    """Notes that the collections of these shards on a server held text that was deleted: make them anew."""
-    _put_collections(conn, url, owed_collections(conn, url).union(shards))
-
-
-def owed_collections(conn: sqlite3.Connection, url: str | None) -> set[int]:
-    """Shards whose collections on the server at `url` are to be made anew; none without a server."""
-    return set(_collections(conn).get(url, ())) if url is not None else set()
-
-
-def collections_replaced(conn: sqlite3.Connection, url: str, shards: Iterable[int]) -> None:
-    """Notes that these collections were made anew."""
-    _put_collections(conn, url, owed_collections(conn, url).difference(shards))
-
-
-def _collections(conn: sqlite3.Connection) -> dict[str, list[int]]:
-    row = conn.execute("SELECT value FROM meta WHERE key = 'collections'").fetchone()
-    return dict(json.loads(row["value"])) if row else {}
-
-
-def _put_collections(conn: sqlite3.Connection, url: str, shards: set[int]) -> None:
-    owed = json.dumps({**_collections(conn), url: sorted(shards)})
-    conn.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('collections', ?)", (owed,))
-
-
-def item_collections(conn: sqlite3.Connection) -> bool:
-    """Whether Chroma may still hold vectors of a store's items, which former versions kept there."""
-    return conn.execute("SELECT 1 FROM meta WHERE key = 'item_collections'").fetchone() is not None
-
-
-def item_collections_dropped(conn: sqlite3.Connection) -> None:
-    """Notes that it holds none."""
-    conn.execute("DELETE FROM meta WHERE key = 'item_collections'")
 
 
 def owed_compaction(conn: sqlite3.Connection) -> str | None:

@@ -255,9 +255,8 @@ DROP TABLE entry_words;
 DELETE FROM meta WHERE key GLOB 'words of *';
 """
 
-# Chroma held vectors of items for a while: those collections are to be dropped.
+# Chroma held vectors of items for a while: the doctor drops those collections.
 _NO_ITEM_INDEX = """
-INSERT INTO meta (key, value) SELECT 'item_collections', '' WHERE EXISTS (SELECT 1 FROM item_index);
 DROP TABLE item_index;
 DROP TABLE item_gone;
 """

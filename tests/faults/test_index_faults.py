@@ -102,7 +102,7 @@ def in_other_shards(bank, *, but):
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.enable_socket
-def test_forgetting_makes_no_collection_of_a_server_anew_until_the_doctor_does(tmp_path):
+def test_what_a_server_forgets_leaves_its_files_as_the_note_says(tmp_path):
     """A server keeps 2.6 MB of every collection it ever had."""
     home, data, mark = tmp_path / "h", tmp_path / "chroma", "⸘⸘⸘⸘⸘⸘"
     with chroma_server(data) as (url, process), on_server(home, url, shards=3) as bank:
@@ -120,15 +120,11 @@ def test_forgetting_makes_no_collection_of_a_server_anew_until_the_doctor_does(t
             [], ["Ann lives in Graz", "Ann lives in Linz"], ["Cleo lives in Rome"],
         ]  # fmt: skip
         assert (files_holding(home, mark.encode()), files_holding(home, bob.encode())) == ([], [])
-        assert (bank.check()["collections_owed"], bank.check()["wipes_owed"]) == (2, 0)
-        assert (
-            f"in the files of the Chroma server at {url}: run `memcycle doctor`, stop" in bank.operator_note
-        )
-
-        assert [one.name for one in bank.mend().mended] == ["collections_owed"]
-        assert f"{url}: stop the server, and run `memcycle scrub DIR`" in bank.operator_note
+        assert bank.check()["wipes_owed"] == 0
+        assert f"files of the Chroma server at {url}: run `memcycle doctor --rebuild`" in bank.operator_note
+        bank.rebuild()
         after = collections(bank)
-        assert {tuple(texts) for key, texts in after.items() if key in before} == {("Cleo lives in Rome",)}
+        assert not after.keys() & before.keys()
         assert sorted(after.values()) == [["Ann lives in Graz", "Ann lives in Linz"], ["Cleo lives in Rome"]]
         assert whole(bank)
         with pytest.raises(BadInput, match=f"process {process.pid} has .* open: stop the server first"):
@@ -142,35 +138,6 @@ def test_forgetting_makes_no_collection_of_a_server_anew_until_the_doctor_does(t
     assert files_holding(data, mark[:3].encode()) == []  # nor a trigram of it
     with chroma_server(data) as (url, _), on_server(tmp_path / "h", url, shards=3) as bank:
         assert sorted(collections(bank).values()) == sorted(after.values())
-
-
-@pytest.mark.allow_hosts(["127.0.0.1"])
-@pytest.mark.enable_socket
-def test_what_a_server_is_owed_waits_for_a_doctor_who_can(tmp_path):
-    """One with another embedder could not fill what it drops; one of the embedded index is elsewhere."""
-    home = tmp_path / "h"
-    with chroma_server(tmp_path / "chroma") as (url, _):
-        with on_server(home, url) as bank:
-            tells(bank, "ann", "Ann lives in Graz", "Ann lives in Linz")
-            bank.forget(Scope(user="ann"), bank.entries(Scope(user="ann"))[1].id)
-            before = collections(bank)
-        settings = Settings(home=home, chroma_url=url, shards=2)
-        with Bank.open(settings, embeddings=FakeEmbeddings(model="other"), repair=True) as bank:
-            assert {one.name for one in bank.mend().left} == {"other_embedder", "collections_owed"}
-            assert collections(bank) == before
-        with open_bank(home, shards=2) as bank:
-            assert bank.check()["collections_owed"] == 0
-            bank.rebuild()
-        with on_server(home, url) as bank:
-            assert f"{url}: run `memcycle doctor`, stop" in bank.operator_note
-            assert bank.check()["collections_owed"] == 1
-            bank.rebuild()
-            assert bank.check()["collections_owed"] == 0
-            assert f"{url}: stop the server, and run" in bank.operator_note
-            assert not collections(bank).keys() & before.keys()
-        with on_server(home, url) as bank:
-            bank.rebuild()
-            assert bank.operator_note is None  # nothing was forgotten since
 
 
 @pytest.mark.allow_hosts(["127.0.0.1"])

@@ -3,8 +3,8 @@ import pytest
 from memcycle.core.edit import Edit
 from memcycle.core.errors import StoreError
 from memcycle.core.scope import Scope
-from memcycle.stores.chroma import erase
 from memcycle.stores.chroma.index import ChromaIndex
+from memcycle.stores.chroma.mirror import Mirror
 from memcycle.stores.ledger import connection
 from tests.banks import ANN, BOB, add, apply, open_bank, said, texts, update
 
@@ -222,7 +222,7 @@ def test_a_wipe_that_was_cut_short_is_finished_later(bank, monkeypatch):
         raise StoreError("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(erase, "wipe", failing)
+        patch.setattr(Mirror, "wipe", failing)
         with pytest.raises(StoreError, match="disk full"):
             bank.forget(ANN, code)
     assert bank.get(ANN, [code]) == []
@@ -245,7 +245,7 @@ def test_what_is_deleted_while_a_wipe_runs_is_owed_after_it(chroma_bank, monkeyp
         done = original(self)
         with monkeypatch.context() as patch:
             patch.setattr(owner, step, original)
-            patch.setattr(erase, "wipe", lambda _: None)
+            patch.setattr(Mirror, "wipe", lambda _: None)
             bank.forget(second, extra)
         return done
 
@@ -261,7 +261,7 @@ def test_what_is_deleted_while_a_wipe_runs_is_owed_after_it(chroma_bank, monkeyp
 def test_a_new_process_finishes_a_wipe(tmp_path, list_index, monkeypatch):
     with monkeypatch.context() as patch, open_bank(tmp_path / "h") as bank:
         code = converse(bank, ANN)
-        patch.setattr(erase, "wipe", lambda _: None)
+        patch.setattr(Mirror, "wipe", lambda _: None)
         bank.forget(ANN, code)
     with open_bank(tmp_path / "h") as bank:
         assert bank.check()["wipes_owed"] == 2

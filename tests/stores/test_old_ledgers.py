@@ -126,21 +126,6 @@ def test_vectors_of_words_that_were_kept_once_are_dropped(tmp_path):
     assert query(home, "SELECT * FROM meta WHERE key GLOB 'words*'") == []
 
 
-def test_vectors_of_items_that_chroma_held_once_are_dropped_by_the_first_write(tmp_path):
-    home = tmp_path / "home"
-    unpack(KEPT[-1], home)
-    with closing(sqlite3.connect(home / LEDGER_FILE)) as conn:
-        conn.execute("INSERT INTO item_index VALUES ('langchain:fake-bag', 'some', 2)")
-        conn.commit()
-    with opened(home) as bank:
-        with bank.indexes.mirror.index().client() as (client, names):
-            client.create_collection(f"{names}items-00ff", embedding_function=None)
-        assert bank.indexes.mirror.index().leftover() == 1
-        bank.apply(ANN, [])
-        assert bank.indexes.mirror.index().leftover() == 0
-    assert query(home, "SELECT * FROM meta WHERE key = 'item_collections'") == []
-
-
 def test_reading_an_old_home_says_what_to_do_and_changes_nothing(tmp_path):
     home = tmp_path / "home"
     unpack(KEPT[0], home)
