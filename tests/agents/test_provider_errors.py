@@ -18,9 +18,8 @@ def status(code, message="no"):
     return openai.APIStatusError(message, response=response, body=None)
 
 
-@pytest.mark.parametrize(
-    ("error", "passes"),
-    [
+def test_what_may_pass():
+    for error, passes in [
         (RoleFailed("constructor", "no JSON"), True),
         (openai.APIConnectionError(request=REQUEST), True),
         (openai.APITimeoutError(request=REQUEST), True),
@@ -30,25 +29,20 @@ def status(code, message="no"):
         (status(400), False),
         (status(401), False),
         (ValueError("x"), False),
-    ],
-)
-def test_what_may_pass(error, passes):
-    assert may_pass(error) is passes
+    ]:
+        assert may_pass(error) is passes, error
 
 
-@pytest.mark.parametrize(
-    ("error", "long"),
-    [
+def test_what_was_too_long():
+    for error, long in [
         (status(400, "This model's maximum context length is 8192 tokens."), True),
         (status(400, "prompt is too long: 210000 tokens"), True),
         (status(413), True),
         (status(400, "invalid role"), False),
         (status(500, "context length"), False),
         (ValueError("context length"), False),
-    ],
-)
-def test_what_was_too_long(error, long):
-    assert is_too_long(error) is long
+    ]:
+        assert is_too_long(error) is long, error
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,8 @@ def texts(content: str | list) -> list[str]:
     return [fact.text for fact in read_reply(AIMessage(content), ConstructorOutput).facts]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_tolerated_forms():
+    for reply in [
         GOOD,
         f"Sure:\n```json\n{GOOD}\n```\nAnything else?",
         f"```\n{GOOD}\n```",
@@ -52,10 +51,8 @@ def texts(content: str | list) -> list[str]:
         '{"facts": ["Ana repairs accordions"]}',
         '["Ana repairs accordions"]',
         '{"facts": [{"text": "Ana repairs accordions", "turn": 1, "persons": null, "kind": null, "x": 9}]}',
-    ],
-)
-def test_tolerated_forms(reply):
-    assert texts(reply) == ["Ana repairs accordions"]
+    ]:
+        assert texts(reply) == ["Ana repairs accordions"], reply
 
 
 def test_a_string_is_a_fact_of_an_unknown_turn():
@@ -158,19 +155,16 @@ def test_refusals_are_no_answers(reply):
         read_reply(reply, ConstructorOutput)
 
 
-@pytest.mark.parametrize(
-    ("meta", "cut"),
-    [
+def test_ends_of_several_providers():
+    for meta, cut in [
         ({"finish_reason": "length"}, True),
         ({"stop_reason": "max_tokens"}, True),
         ({"finish_reason": "MAX_TOKENS"}, True),
         ({"incomplete_details": {"reason": "max_output_tokens"}}, True),
         ({"finish_reason": "stop"}, False),
         ({}, False),
-    ],
-)
-def test_ends_of_several_providers(meta, cut):
-    assert was_cut(AIMessage("x", response_metadata=meta)) is cut
+    ]:
+        assert was_cut(AIMessage("x", response_metadata=meta)) is cut, meta
 
 
 def test_complete_items_of_a_cut_list():
@@ -198,24 +192,22 @@ def test_nothing_is_kept_of_a_cut_object():
         complete_items(AIMessage('{"facts": [{"text": "a'), ConstructorOutput)
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
+def test_times_as_models_write_them():
+    for written, read in [
         ("2024-03-11", datetime(2024, 3, 11, tzinfo=timezone(timedelta(hours=1)))),
         ("2024-03-11T08:00:00", datetime(2024, 3, 11, 8, tzinfo=timezone(timedelta(hours=1)))),
         ("2024-03-11T08:00:00Z", datetime(2024, 3, 11, 8, tzinfo=UTC)),
         ("some day in May", None),
         ("", None),
-    ],
-)
-def test_times_as_models_write_them(written, read):
-    context = {"zone": timezone(timedelta(hours=1))}
-    reply = AIMessage(json.dumps({"facts": [{**FACT, "event_time": written}]}))
-    assert read_reply(reply, ConstructorOutput, context=context).facts[0].event_time == read
-    edits = {"edits": [{"op": "UPDATE", "memory": 0, "event_time": written}]}
-    assert (
-        read_reply(AIMessage(json.dumps(edits)), RefresherOutput, context=context).edits[0].event_time == read
-    )
+    ]:
+        context = {"zone": timezone(timedelta(hours=1))}
+        reply = AIMessage(json.dumps({"facts": [{**FACT, "event_time": written}]}))
+        assert read_reply(reply, ConstructorOutput, context=context).facts[0].event_time == read, written
+        edits = {"edits": [{"op": "UPDATE", "memory": 0, "event_time": written}]}
+        assert (
+            read_reply(AIMessage(json.dumps(edits)), RefresherOutput, context=context).edits[0].event_time
+            == read
+        ), written
 
 
 JSON_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

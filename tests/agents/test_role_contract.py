@@ -162,13 +162,13 @@ def test_every_role_has_an_input_here():
     assert set(inputs([])) == set(OUTPUTS) == set(Roles.rules().names())
 
 
-@pytest.mark.parametrize("role", OUTPUTS)
-def test_a_role_is_one_file_and_its_prompt(role):
-    module, name = import_module(f"memcycle.agents.{role}"), role.title().replace("_", "")
-    assert OUTPUTS[role] is getattr(module, f"{name}Output")
-    assert type(inputs(TEXTS["plain"])[role]) is getattr(module, f"{name}Input")
-    assert "Where it fails" in module.__doc__
-    assert PromptSet.shipped().text(role)
+def test_a_role_is_one_file_and_its_prompt():
+    for role in OUTPUTS:
+        module, name = import_module(f"memcycle.agents.{role}"), role.title().replace("_", "")
+        assert OUTPUTS[role] is getattr(module, f"{name}Output"), role
+        assert type(inputs(TEXTS["plain"])[role]) is getattr(module, f"{name}Input"), role
+        assert "Where it fails" in module.__doc__, role
+        assert PromptSet.shipped().text(role), role
 
 
 @pytest.mark.parametrize("role", OUTPUTS)

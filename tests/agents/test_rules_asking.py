@@ -41,9 +41,8 @@ def answered(question, evidence=CHAT, style="short"):
     return RULES["answerer"](AnswererInput(question=question, evidence=evidence, style=style, now=NOW))
 
 
-@pytest.mark.parametrize(
-    ("question", "style", "answer"),
-    [
+def test_the_statement_that_answers_is_quoted():
+    for question, style, answer in [
         (
             "How many canoes does Tomek own?",
             "short",
@@ -59,16 +58,13 @@ def answered(question, evidence=CHAT, style="short"):
         ("What year did Ines move to Graz?", "short", "2021"),
         ("Does Tomek own canoes or kayaks?", "choice", "canoes"),
         ("Did Tomek sell a loom?", "inferential", "Likely: Tomek, 11 May 2024: “I sold my loom yesterday.”"),
-    ],
-)
-def test_the_statement_that_answers_is_quoted(question, style, answer):
-    found = answered(question, style=style)
-    assert (found.answer, found.answerable, found.extractive) == (answer, True, True)
+    ]:
+        found = answered(question, style=style)
+        assert (found.answer, found.answerable, found.extractive) == (answer, True, True), question
 
 
-@pytest.mark.parametrize(
-    ("question", "evidence"),
-    [
+def test_a_question_a_wish_and_function_words_answer_nothing():
+    for question, evidence in [
         ("Where do I live?", [memory(0, "user", "Where do I live?"), memory(1, "user", "where do i live")]),
         ("What is my favourite food?", [memory(0, "user", "What's my favourite food")]),
         ("What is my favourite food?", [memory(0, "user", "My favourite colour is blue.")]),
@@ -82,11 +78,11 @@ def test_the_statement_that_answers_is_quoted(question, style, answer):
         ("What did Ines sell?", CHAT),
         ("Who won the cup?", CHAT),
         ("Who won the cup?", []),
-    ],
-)
-def test_a_question_a_wish_and_function_words_answer_nothing(question, evidence):
-    found = answered(question, evidence)
-    assert (found.answerable, found.answer, found.citations) == (False, "I have nothing on that.", [])
+    ]:
+        found = answered(question, evidence)
+        assert (found.answerable, found.answer, found.citations) == (False, "I have nothing on that.", []), (
+            question
+        )
 
 
 @pytest.mark.parametrize(
@@ -164,19 +160,16 @@ def test_the_second_look_keeps_what_evidence_holds(candidates, considered):
     assert not none.answerable
 
 
-@pytest.mark.parametrize(
-    ("text", "k", "intent"),
-    [
+def test_a_plan_is_the_text_with_its_intent():
+    for text, k, intent in [
         ("Where do I teach?", K_SINGLE, "atomic"),
         ("Which cities did I visit?", K_WIDE, "atomic"),
         ("Tell me about Ana", K_OVERVIEW, "abs"),
         ("What happened during the trip?", K_WIDE, "event"),
         ("What exactly is my e-mail?", K_SINGLE, "fine"),
-    ],
-)
-def test_a_plan_is_the_text_with_its_intent(text, k, intent):
-    (plan,) = RULES["retriever"](RetrieverInput(purpose="recall", items=[said(text, 1)], now=NOW)).plans
-    assert (plan.query, plan.k, getattr(plan.intent, intent)) == (text, k, True)
+    ]:
+        (plan,) = RULES["retriever"](RetrieverInput(purpose="recall", items=[said(text, 1)], now=NOW)).plans
+        assert (plan.query, plan.k, getattr(plan.intent, intent)) == (text, k, True), text
 
 
 def test_a_turn_is_searched_as_it_is_and_a_bare_question_with_what_it_leans_on():
@@ -187,9 +180,8 @@ def test_a_turn_is_searched_as_it_is_and_a_bare_question_with_what_it_leans_on()
     assert RULES["retriever"](value).plans[0].query == "And when was that? (The loom is heavy.)"
 
 
-@pytest.mark.parametrize(
-    ("question", "persons", "parts"),
-    [
+def test_a_question_for_several_things_is_taken_apart():
+    for question, persons, parts in [
         (
             "Where does Ines work and when did Tomek buy a canoe?",
             ["Ines", "Tomek"],
@@ -203,10 +195,8 @@ def test_a_turn_is_searched_as_it_is_and_a_bare_question_with_what_it_leans_on()
         ("Does Ines like tea or coffee?", ["Ines"], ["Does Ines like tea?", "Does Ines like coffee?"]),
         ("Where does Ines live?", ["Ines"], []),
         ("", [], []),
-    ],
-)
-def test_a_question_for_several_things_is_taken_apart(question, persons, parts):
-    assert sub_questions(question, persons, 3) == parts
+    ]:
+        assert sub_questions(question, persons, 3) == parts, question
 
 
 @pytest.mark.parametrize(
@@ -258,9 +248,8 @@ def test_deleting_needs_the_words_of_the_user():
     assert (edit.op, edit.quote) == ("DELETE", turn.text)
 
 
-@pytest.mark.parametrize(
-    ("text", "turn", "near", "verdict"),
-    [
+def test_a_new_fact_stands_by_its_turn_and_beside_its_nearest():
+    for text, turn, near, verdict in [
         ("I teach fencing.", "I teach fencing.", [], (True, "new")),
         ("Ana teaches fencing in Linz", "I teach fencing in Linz.", [], (True, "new")),
         ("Ana teaches ballet in Oslo", "I teach fencing in Linz.", [], (False, "new")),
@@ -270,13 +259,11 @@ def test_deleting_needs_the_words_of_the_user():
         ("I teach fencing.", "I teach fencing.", [fact(3, "I teach fencing", speaker="Ben")], (True, "new")),
         ("I moved to Graz.", "I moved to Graz.", [fact(3, "I live in Linz.")], (True, "conflict")),
         ("I like cashews.", "I like cashews.", [fact(3, "I like walnuts.")], (True, "new")),
-    ],
-)
-def test_a_new_fact_stands_by_its_turn_and_beside_its_nearest(text, turn, near, verdict):
-    shown = said(turn).model_copy(update={"time": NOW})
-    new = NewFact(n=1, text=text, speaker="Ana", turn=shown, near=near)
-    (found,) = RULES["fact_judge"](FactJudgeInput(facts=[new], now=NOW)).verdicts
-    assert (found.supported, found.relation) == verdict
+    ]:
+        shown = said(turn).model_copy(update={"time": NOW})
+        new = NewFact(n=1, text=text, speaker="Ana", turn=shown, near=near)
+        (found,) = RULES["fact_judge"](FactJudgeInput(facts=[new], now=NOW)).verdicts
+        assert (found.supported, found.relation) == verdict, text
 
 
 def test_guidance_sorts_statements_into_new_known_and_at_odds():

@@ -82,9 +82,8 @@ def grade(question, gold, told) -> bool:
     return found.correct
 
 
-@pytest.mark.parametrize(
-    ("question", "gold", "told", "correct"),
-    [
+def test_an_answer_holds_the_golds_words_numbers_and_dates():
+    for question, gold, told, correct in [
         ("Where does Ana teach?", "She teaches fencing in Linz.", "Linz", True),
         (
             "Where does Ana teach?",
@@ -104,10 +103,8 @@ def grade(question, gold, told) -> bool:
         ("What does Ana do?", "Ana keeps bees", "Ben, 3 May 2024: “I keep bees.”", False),
         ("What does Ana do?", "Ana keeps bees", "Ana keeps no bees", False),
         ("What does Ana do?", "Ana keeps bees", " ", False),
-    ],
-)
-def test_an_answer_holds_the_golds_words_numbers_and_dates(question, gold, told, correct):
-    assert grade(question, gold, told) is correct
+    ]:
+        assert grade(question, gold, told) is correct, question
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
@@ -157,9 +154,8 @@ def test_nothing_is_added_where_it_is_known_or_not_said(text, memories, cause):
     assert (found.op, found.cause) == ("NOOP", cause)
 
 
-@pytest.mark.parametrize(
-    ("proposal", "stored", "decision"),
-    [
+def test_what_says_all_of_another_stands_for_it():
+    for proposal, stored, decision in [
         ("I keep four alpacas.", "I keep four alpacas", "SKIP"),
         ("I keep four alpacas.", "I keep four alpacas at the mill.", "SKIP"),
         ("I keep four alpacas at the mill.", "I keep four alpacas.", "MERGE"),
@@ -167,12 +163,12 @@ def test_nothing_is_added_where_it_is_known_or_not_said(text, memories, cause):
         ("I keep no alpacas.", "I keep alpacas.", "INSERT"),
         ("I went swimming yesterday.", "I went swimming on 2 March 2024.", "INSERT"),
         ("I bought walnuts.", "I bought cashews.", "INSERT"),
-    ],
-)
-def test_what_says_all_of_another_stands_for_it(proposal, stored, decision):
-    memory = MemoryView(n=7, granularity="fact", text=stored, speaker="Ana", time=TIME)
-    value = ConsolidatorInput(text=proposal, speaker="Ana", turn=said(proposal), memories=[memory], now=TIME)
-    found = RULES["consolidator"](value)
-    assert (found.decision, found.memory) == (decision, None if decision == "INSERT" else 7)
-    other = value.model_copy(update={"speaker": "Ben"})
-    assert RULES["consolidator"](other).decision == "INSERT"
+    ]:
+        memory = MemoryView(n=7, granularity="fact", text=stored, speaker="Ana", time=TIME)
+        value = ConsolidatorInput(
+            text=proposal, speaker="Ana", turn=said(proposal), memories=[memory], now=TIME
+        )
+        found = RULES["consolidator"](value)
+        assert (found.decision, found.memory) == (decision, None if decision == "INSERT" else 7), proposal
+        other = value.model_copy(update={"speaker": "Ben"})
+        assert RULES["consolidator"](other).decision == "INSERT", proposal

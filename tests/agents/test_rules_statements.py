@@ -15,9 +15,8 @@ def stated(text: str) -> list[str]:
     return [one.text for one in statements_of(text)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_stated_is_kept_as_it_was_said():
+    for text in [
         "I teach fencing in Linz.",
         "I never eat meat.",
         "We have two cats, Tom and Ziggy.",
@@ -29,15 +28,12 @@ def stated(text: str) -> list[str]:
         "When I was young, I lived in Graz.",
         "ich wohne in Wien.",
         "我昨天在北京买了一辆自行车。",
-    ],
-)
-def test_what_is_stated_is_kept_as_it_was_said(text):
-    assert stated(text) == [text]
+    ]:
+        assert stated(text) == [text], text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_states_nothing_is_left_out():
+    for text in [
         "Where do I live?",
         "where do i live",
         "whats my favourite food",
@@ -64,10 +60,8 @@ def test_what_is_stated_is_kept_as_it_was_said(text):
         "Let's talk about Porto.",
         "Forget that I take sugar in my coffee.",
         "I " + "very " * 400 + "much like bees.",
-    ],
-)
-def test_what_states_nothing_is_left_out(text):
-    assert stated(text) == []
+    ]:
+        assert stated(text) == [], text
 
 
 @given(st.text(max_size=200))
@@ -100,22 +94,19 @@ def stored(text: str, speaker: str = "Ana") -> MemoryView:
     return MemoryView(n=4, granularity="fact", text=text, speaker=speaker, time=TIME)
 
 
-@pytest.mark.parametrize(
-    ("text", "memory", "edit"),
-    [
+def test_a_fact_names_what_it_repeats_replaces_or_is_asked_to_forget():
+    for text, memory, edit in [
         ("I live in Linz.", stored("I live in Linz"), "NONE"),
         ("I live in Linz.", stored("I live in Linz.", "Ben"), "ADD"),
         ("I moved to Graz.", stored("I live in Linz."), "UPDATE"),
         ("I moved to Graz in 2010.", stored("I live in Linz."), "ADD"),
         ("I visited Graz.", stored("I live in Linz."), "ADD"),
         ("Please forget that I live in Linz.", stored("I live in Linz."), "DELETE"),
-    ],
-)
-def test_a_fact_names_what_it_repeats_replaces_or_is_asked_to_forget(text, memory, edit):
-    value = ConstructorInput(turns=[said(text)], memories=[memory], now=TIME)
-    (fact,) = constructor(value).facts
-    assert (fact.edit, fact.target) == (edit, None if edit == "ADD" else 4)
-    assert fact.quote == text
+    ]:
+        value = ConstructorInput(turns=[said(text)], memories=[memory], now=TIME)
+        (fact,) = constructor(value).facts
+        assert (fact.edit, fact.target) == (edit, None if edit == "ADD" else 4), text
+        assert fact.quote == text, text
 
 
 def test_a_request_to_forget_what_is_not_known_is_no_fact():

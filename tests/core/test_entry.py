@@ -15,9 +15,8 @@ def ago(days: float) -> datetime:
     return NOW - timedelta(days=days)
 
 
-@pytest.mark.parametrize(
-    ("importance", "reinforcement", "since", "expected"),
-    [
+def test_decay():
+    for importance, reinforcement, since, expected in [
         (0.5, 0.0, NOW, 0.5),
         (0.5, 0.0, ago(30), 0.45),
         (0.5, 0.0, ago(15), 0.475),
@@ -26,10 +25,8 @@ def ago(days: float) -> datetime:
         (0.5, 0.3, ago(10_000), 0.45),
         (0.9, 0.3, None, 1.2),
         (0.5, 0.0, ago(-90), 0.5),
-    ],
-)
-def test_decay(importance, reinforcement, since, expected):
-    assert decayed(importance, reinforcement, since, NOW) == pytest.approx(expected)
+    ]:
+        assert decayed(importance, reinforcement, since, NOW) == pytest.approx(expected), importance
 
 
 @given(st.floats(0, 1), st.floats(0, 5000), st.floats(0, 5000))

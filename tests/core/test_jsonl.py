@@ -121,12 +121,15 @@ def test_what_is_written_is_read_back(records):
 CHAT = read_jsonl(lines(*[{**GOOD, "session": name} for name in ("1", "2", "3", "5")]), zone=UTC, name="chat")
 
 
-@pytest.mark.parametrize(
-    ("spec", "names"),
-    [("2", ["2"]), ("1-3", ["1", "2", "3"]), ("3-", ["3", "5"]), ("1, 4-9", ["1", "5"]), ("5-5", ["5"])],
-)
-def test_session_ranges(spec, names):
-    assert [session.name for session in CHAT.select(spec).sessions] == names
+def test_session_ranges():
+    for spec, names in [
+        ("2", ["2"]),
+        ("1-3", ["1", "2", "3"]),
+        ("3-", ["3", "5"]),
+        ("1, 4-9", ["1", "5"]),
+        ("5-5", ["5"]),
+    ]:
+        assert [session.name for session in CHAT.select(spec).sessions] == names, spec
 
 
 def test_session_ranges_count_places_where_names_are_words():

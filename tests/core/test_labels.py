@@ -1,15 +1,13 @@
 """Which labels of an entry its words bear out."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memcycle.core.language.names import borne_out
 
 
-@pytest.mark.parametrize(
-    ("label", "said", "kept"),
-    [
+def test_a_label_is_kept_where_its_words_stand():
+    for label, said, kept in [
         ("Graz", "Ana moved to Graz.", True),
         ("GRAZ", "Ana moved to Graz.", True),
         ("Graz", "Ana moved to Linz.", False),
@@ -20,10 +18,8 @@ from memcycle.core.language.names import borne_out
         ("北京", "我住在北京市", True),
         ("上海", "我住在北京市", False),
         ("$$", "It cost $$", False),
-    ],
-)
-def test_a_label_is_kept_where_its_words_stand(label, said, kept):
-    assert borne_out([label], said) == ((label,) if kept else ())
+    ]:
+        assert borne_out([label], said) == ((label,) if kept else ()), label
 
 
 def test_it_may_stand_in_any_of_the_texts_and_is_kept_once():

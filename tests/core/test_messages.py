@@ -33,9 +33,8 @@ def brief(messages, **options) -> list[tuple[str, str, str]]:
     return [(turn.role, turn.speaker, turn.text) for turn in read(messages, **options)]
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
+def test_each_shape_gives_its_turn():
+    for message, expected in [
         ("hello", ("human", "user", "hello")),
         (["hello"], ("human", "user", "hello")),
         (("assistant", "hello"), ("ai", "assistant", "hello")),
@@ -53,10 +52,8 @@ def brief(messages, **options) -> list[tuple[str, str, str]]:
         (ToolMessage("12", tool_call_id="c1", name="clock"), ("tool", "clock", "12")),
         (FunctionMessage("12", name="clock"), ("tool", "clock", "12")),
         (ChatMessage("hello", role="user"), ("human", "user", "hello")),
-    ],
-)
-def test_each_shape_gives_its_turn(message, expected):
-    assert brief(message) == [expected]
+    ]:
+        assert brief(message) == [expected], message
 
 
 def test_default_speakers_are_the_callers():

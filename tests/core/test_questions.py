@@ -1,6 +1,5 @@
 """What a question asks for."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,9 +7,8 @@ from memcycle.core.language.questions import asked_slot, choices, focus, is_ques
 from memcycle.core.language.tokens import base_stems
 
 
-@pytest.mark.parametrize(
-    ("question", "slot"),
-    [
+def test_slots():
+    for question, slot in [
         ("When did Ines open the bakery?", "when"),
         ("What year was the bridge built?", "when"),
         ("In which month does the lease end?", "when"),
@@ -42,15 +40,12 @@ from memcycle.core.language.tokens import base_stems
         ("¿Cuándo es el cumpleaños de Ana?", "when"),
         ("李雷什么时候搬家？", "when"),
         ("谁是李雷的老师？", "who"),
-    ],
-)
-def test_slots(question, slot):
-    assert asked_slot(question) == slot
+    ]:
+        assert asked_slot(question) == slot, question
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
+def test_languages():
+    for text, language in [
         ("Where is the key?", "en"),
         ("Wo ist der Schlüssel?", "de"),
         ("Où est la clé ?", "fr"),
@@ -60,24 +55,19 @@ def test_slots(question, slot):
         ("鍵はどこですか", "ja"),
         ("Где ключ?", "ru"),
         ("???", "en"),
-    ],
-)
-def test_languages(text, language):
-    assert question_language(text) == language
+    ]:
+        assert question_language(text) == language, text
 
 
-@pytest.mark.parametrize(
-    ("question", "noun"),
-    [
+def test_focus():
+    for question, noun in [
         ("What colour is the door?", "colour"),
         ("How many old canoes does he own?", "old canoes"),
         ("What kind of bread does she bake?", "bread"),
         ("What is that?", ""),
         ("Why not?", ""),
-    ],
-)
-def test_focus(question, noun):
-    assert focus(question) == noun
+    ]:
+        assert focus(question) == noun, question
 
 
 def test_choices_are_the_alternatives():

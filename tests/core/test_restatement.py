@@ -1,6 +1,5 @@
 """Which two statements are one: many that look alike and are not."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,9 +17,8 @@ def related(one, other, least=0.8):
     return found
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_another_wording():
+    for one, other in [
         (LONG, LONG + "."),
         (LONG, LONG.replace("a tin", "the tin").replace("the choir", "a choir")),
         (LONG, LONG.replace("brought", "has brought").replace("rehearsal", "rehearsals")),
@@ -29,30 +27,24 @@ def related(one, other, least=0.8):
         (LONG, LONG.replace("a tin", "her tin")),
         ("José lives in the old town", "Jose lives in the old town"),
         ("我喜欢核桃", "我喜欢核桃。"),
-    ],
-)
-def test_another_wording(one, other):
-    assert related(one, other) == "same"
+    ]:
+        assert related(one, other) == "same", one
 
 
-@pytest.mark.parametrize(
-    ("less", "more"),
-    [
+def test_an_added_detail():
+    for less, more in [
         (LONG, LONG.replace("a tin", "a blue tin")),
         (LONG, LONG + " with her sister"),
         (LONG, LONG.replace("Nora", "Nora and Ben")),
         ("Ann has a puppy from the shelter in Graz", "Ann has a puppy named Pixel from the shelter in Graz"),
         ("Ann baked bread for the choir on the hill", "Ann baked brown bread for the choir on the hill"),
         ("Ann moved to the house near the river", "Ann happily moved to the house near the river"),
-    ],
-)  # fmt: skip
-def test_an_added_detail(less, more):
-    assert related(less, more) == "less"
+    ]:
+        assert related(less, more) == "less", less
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_another_statement():
+    for one, other in [
         (LONG, LONG.replace("walnuts", "cashews")),
         (LONG, LONG.replace("Nora", "Nina")),
         (LONG, LONG.replace("Tuesday", "Thursday")),
@@ -86,10 +78,8 @@ def test_an_added_detail(less, more):
         ("Anna mag Walnüsse sehr gern im Kuchen", "Anna mag Walnüsse nicht sehr gern im Kuchen"),
         ("", ""),
         ("It is what it is", "It is what it is"),
-    ],
-)
-def test_another_statement(one, other):
-    assert related(one, other) is None
+    ]:
+        assert related(one, other) is None, one
 
 
 def test_how_much_they_must_share_is_set():

@@ -1,7 +1,5 @@
 """The pattern that a failed question counts for."""
 
-import pytest
-
 from memcycle.agents.diagnoser import ShownView
 from memcycle.core.theta import Theta, Weights
 from memcycle.evolution.records import QuestionRecord
@@ -37,9 +35,8 @@ def record(**values):
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "pattern"),
-    [
+def test_patterns():
+    for values, pattern in [
         ({"missed": (missed(rank=None, cut="not found", views={"bm25": 140}),)}, "nothing retrieved"),
         ({"missed": (missed(rank=8, cut="entries"),), "shown": FEW}, "too little context"),
         ({"missed": (missed(rank=20),)}, "too little context"),
@@ -57,10 +54,8 @@ def record(**values):
         ({"answer": "I do not know", "abstained": True, "f1": 0.0}, "abstained wrongly"),
         ({"answer": "There", "abstained": False, "f1": 0.0}, "answer format"),
         ({"error": "ValueError: no"}, "unexplained"),
-    ],
-)
-def test_patterns(values, pattern):
-    assert pattern_of(record(**values), BM25) == pattern
+    ]:
+        assert pattern_of(record(**values), BM25) == pattern, values
 
 
 def test_a_view_that_is_switched_off_is_blind_too():

@@ -12,9 +12,8 @@ def state(**values):
     return {"round": 2, "guard": 0.6, "best": BEST, "flat": 0, "origin": "apply", "reread": False} | values
 
 
-@pytest.mark.parametrize(
-    ("values", "action", "flat"),
-    [
+def test_decisions():
+    for values, action, flat in [
         ({"best": None, "round": 0, "guard": 0.1}, "apply", 0),
         ({"guard": 0.7}, "apply", 0),
         ({"guard": 0.605}, "apply", 0),
@@ -28,12 +27,10 @@ def state(**values):
         ({"guard": 0.6, "origin": "explore"}, "stop", 1),
         ({"guard": 0.1, "origin": "explore"}, "stop", 1),
         ({"guard": 0.9, "round": 7}, "stop", 0),
-    ],
-)
-def test_decisions(values, action, flat):
-    found = decision(state(**values), task(), calls=0)
-    assert (found.action, found.flat) == (action, flat)
-    assert found.why
+    ]:
+        found = decision(state(**values), task(), calls=0)
+        assert (found.action, found.flat) == (action, flat), values
+        assert found.why, values
 
 
 @pytest.mark.parametrize(("calls", "action"), [(0, "apply"), (75, "apply"), (76, "stop")])

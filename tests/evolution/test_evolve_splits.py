@@ -119,16 +119,13 @@ def test_scores_mix_what_is_there_and_can_weigh_categories_evenly():
     assert "each category counting the same" in even.aim
 
 
-@pytest.mark.parametrize(
-    ("values", "mix", "failed"),
-    [
+def test_what_is_worth_a_diagnosis():
+    for values, mix, failed in [
         ({"recall": 0.5}, "recall", True),
         ({"recall": 1.0}, "recall", False),
         ({"recall": 0.5, "f1": 0.9}, "f1", False),
         ({"recall": 1.0, "f1": 0.4}, "recall=0.5,f1=0.5", True),
         ({"recall": 1.0, "verdict": "WRONG"}, "judge", True),
         ({"recall": 1.0, "verdict": "WRONG"}, "recall", False),
-    ],
-)
-def test_what_is_worth_a_diagnosis(values, mix, failed):
-    assert task(objective=read_mix(mix)).has_failed(record(**values)) is failed
+    ]:
+        assert task(objective=read_mix(mix)).has_failed(record(**values)) is failed, values

@@ -68,13 +68,13 @@ def test_version_and_help():
     assert all(re.search(rf"\b{name}\b", top.stdout) for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_examples_home_and_json(name):
-    shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200"}).stdout
-    assert "Examples" in shown
-    assert f"memcycle {name}" in shown
-    assert "--home" in shown
-    assert "--json" in shown
+def test_every_command_has_examples_home_and_json():
+    for name in COMMANDS:
+        shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200"}).stdout
+        assert "Examples" in shown, name
+        assert f"memcycle {name}" in shown, name
+        assert "--home" in shown, name
+        assert "--json" in shown, name
 
 
 def test_ingest_then_ask(cli, small):

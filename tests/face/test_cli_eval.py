@@ -151,9 +151,8 @@ def test_a_server_that_is_gone_stops_the_run(tmp_path):
     assert not (tmp_path / "out" / "report.md").exists()
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
+def test_what_cannot_be_asked():
+    for args, words in [
         (("--conversations", "conv-99"), ["conv-99", "made-up-1"]),
         (("--facts", "magic"), ["--facts", "'magic'", "observations"]),
         (("--model", "none"), ["--model", "'none'"]),
@@ -161,11 +160,9 @@ def test_a_server_that_is_gone_stops_the_run(tmp_path):
         (("--resume",), ["--out"]),
         (("--keep",), ["--out"]),
         (("--timezone", "Mars/Base"), ["timezone"]),
-    ],
-)
-def test_what_cannot_be_asked(args, words):
-    error = refused(*locomo(*args))
-    assert all(word in error for word in words), error
+    ]:
+        error = refused(*locomo(*args))
+        assert all(word in error for word in words), error
 
 
 def test_data_that_are_not_there(tmp_path):

@@ -97,9 +97,8 @@ def test_another_date_is_another_fact(wanted):
     assert decide(verdict(wanted, 0, "Ana ran a marathon"), proposal).decision == "INSERT"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "proposal", "stored", "text"),
-    [
+def test_a_merged_text_loses_and_adds_nothing():
+    for wanted, proposal, stored, text in [
         ("Ana rows. Ana rows.", "Ana rows", "Ana rows in Graz", "Ana rows in Graz"),
         ("Ana rows in Graz; Ana rows", "Ana rows", "Ana rows in Graz", "Ana rows in Graz"),
         ("Ana rows and sings", "Ana rows", "Ana rows in Graz", "Ana rows in Graz"),
@@ -107,25 +106,20 @@ def test_another_date_is_another_fact(wanted):
         ("Ana bakes", "Ana rows in Graz", "Ana sings at home", None),
         ("Ana owns 3 cats", "Ana owns 3 cats", "Ana keeps 4 cats", None),
         ("Ana met her in Graz", "Ana met Eva in Graz", "Ana met Eva at home", None),
-    ],
-)
-def test_a_merged_text_loses_and_adds_nothing(wanted, proposal, stored, text):
-    assert merged_text(wanted, proposal, stored) == text
+    ]:
+        assert merged_text(wanted, proposal, stored) == text, wanted
 
 
-@pytest.mark.parametrize(
-    ("text", "twice"),
-    [
+def test_says_twice():
+    for text, twice in [
         ("Ana rows; Ana rows", True),
         ("Ana rows in Graz. Ana rows.", True),
         ("Ana rows in Graz, and Ana rows", True),
         ("Ana rows. Eva sings.", False),
         ("Ana rows", False),
         ("", False),
-    ],
-)
-def test_says_twice(text, twice):
-    assert says_twice(text) is twice
+    ]:
+        assert says_twice(text) is twice, text
 
 
 words = st.lists(st.text(string.ascii_letters, min_size=3, max_size=8), min_size=1, max_size=6).map(" ".join)

@@ -36,19 +36,16 @@ def turn(text: str, role: str = "human", n: int = 1) -> Turn:
     )
 
 
-@pytest.mark.parametrize(
-    ("span", "text", "stands"),
-    [
+def test_quotes_stand_in_their_text():
+    for span, text, stands in [
         ("the red door", "I painted The  red\ndoor.", True),
         ("don’t keep it", "Please don't keep it", True),
         ("&lt;turn> is a tag", "I wrote <turn> is a tag.", True),
         ("", "anything", False),
         ("   ", "anything", False),
         ("the blue door", "I painted the red door", False),
-    ],
-)
-def test_quotes_stand_in_their_text(span, text, stands):
-    assert stands_in(span, text) is stands
+    ]:
+        assert stands_in(span, text) is stands, span
 
 
 @given(st.text(), st.text(min_size=1), st.text())
@@ -56,9 +53,8 @@ def test_a_part_of_a_text_stands_in_it(before, span, after):
     assert stands_in(span, before + span + after) or not span.strip()
 
 
-@pytest.mark.parametrize(
-    ("quote", "said", "role", "allowed"),
-    [
+def test_deletion_needs_the_users_quoted_request():
+    for quote, said, role, allowed in [
         ("forget my address", "Please forget my address.", "human", True),
         ("vergiss meine Adresse", "Bitte vergiss meine Adresse!", "human", True),
         ("请删除我的地址", "请删除我的地址", "human", True),
@@ -67,10 +63,8 @@ def test_a_part_of_a_text_stands_in_it(before, span, after):
         ("forget my address", "My address is Elm Road 4.", "human", False),
         ("my address is", "My address is Elm Road 4.", "human", False),
         ("", "Please forget my address.", "human", False),
-    ],
-)
-def test_deletion_needs_the_users_quoted_request(quote, said, role, allowed):
-    assert (requested_deletion(quote, [turn(said, role)]) is not None) is allowed
+    ]:
+        assert (requested_deletion(quote, [turn(said, role)]) is not None) is allowed, quote
 
 
 def test_support_counts_content_words_and_frees_the_speaker():
@@ -93,9 +87,8 @@ def test_the_best_source_is_a_human_turn():
 SAID = datetime(2024, 5, 9, 18, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("quote", "said"),
-    [
+def test_words_of_deleting_that_ask_for_nothing():
+    for quote, said in [
         ("Don't forget I'm allergic to nuts", "Don't forget I'm allergic to nuts"),
         ("forget I'm allergic to nuts", "Please don’t ever forget I'm allergic to nuts"),
         ("forget my keys", "I always forget my keys"),
@@ -108,40 +101,32 @@ SAID = datetime(2024, 5, 9, 18, tzinfo=UTC)
         ("n'oublie pas mon adresse", "n'oublie pas mon adresse"),
         ("no olvides mi dirección", "no olvides mi dirección"),
         ("别忘了我的地址", "别忘了我的地址"),
-    ],
-)
-def test_words_of_deleting_that_ask_for_nothing(quote, said):
-    assert requested_deletion(quote, [turn(said)]) is None
+    ]:
+        assert requested_deletion(quote, [turn(said)]) is None, quote
 
 
-@pytest.mark.parametrize(
-    ("quote", "said"),
-    [
+def test_a_request_to_delete():
+    for quote, said in [
         ("forget my address", "Don't forget my keys. But please forget my address."),
         ("delete my phone number", "Can you delete my phone number?"),
         ("forget where I live", "I want you to forget where I live"),
         ("Don't remember my phone number", "Don't remember my phone number"),
         ("Vergiss meine Adresse", "Vergiss meine Adresse, ich brauche sie nicht"),
-    ],
-)
-def test_a_request_to_delete(quote, said):
-    asked = turn(said)
-    assert requested_deletion(quote, [asked]) is asked
+    ]:
+        asked = turn(said)
+        assert requested_deletion(quote, [asked]) is asked, quote
 
 
-@pytest.mark.parametrize(
-    ("statement", "said", "plain"),
-    [
+def test_what_a_turn_plainly_says():
+    for statement, said, plain in [
         ("Ana keeps bees", "I keep bees.", True),
         ("Ana keeps bees", "I keep bees. Do you swim?", True),
         ("Ana keeps bees", "Should I keep bees?", False),
         ("Ana keeps bees", "I don't keep bees.", False),
         ("Ana does not keep bees", "I don't keep bees.", True),
         ("Ana keeps bees and geese", "I keep bees.", False),
-    ],
-)
-def test_what_a_turn_plainly_says(statement, said, plain):
-    assert plainly_said(statement, turn(said)) is plain
+    ]:
+        assert plainly_said(statement, turn(said)) is plain, statement
 
 
 @pytest.mark.parametrize(
@@ -158,9 +143,8 @@ def test_a_time_that_depends_on_when_it_was_said(text, day):
     assert (reading and reading.start.date().isoformat()) == day
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "apart"),
-    [
+def test_occasions_apart():
+    for one, other, apart in [
         (("2024-05-08", "day"), ("2024-05-02", "day"), True),
         (("2024-05-08", "day"), ("2024-05-08", "day"), False),
         (("2024-05-08", "day"), ("2024-05-01", "month"), False),
@@ -168,15 +152,13 @@ def test_a_time_that_depends_on_when_it_was_said(text, day):
         (("2024-05-08", None), ("2024-05-09", None), True),
         (("2024-01-01", "year"), ("2024-05-09", "week"), False),
         ((None, None), ("2024-05-09", "day"), False),
-    ],
-)
-def test_occasions_apart(one, other, apart):
-    times = [
-        (day and datetime.fromisoformat(f"{day}T00:00:00+00:00"), precision)
-        for day, precision in (one, other)
-    ]
-    assert another_occasion(*times[0], *times[1]) is apart
-    assert another_occasion(*times[1], *times[0]) is apart
+    ]:
+        times = [
+            (day and datetime.fromisoformat(f"{day}T00:00:00+00:00"), precision)
+            for day, precision in (one, other)
+        ]
+        assert another_occasion(*times[0], *times[1]) is apart, one
+        assert another_occasion(*times[1], *times[0]) is apart, one
 
 
 TURN = banks.said(1, "I sold the old loom to a museum in Graz last March")
@@ -184,18 +166,15 @@ SHORT = banks.said(2, "Sounds great, Ann!")
 BOT = banks.said(3, "The museum in Graz opens at nine on weekdays and Sundays", speaker="Bot", role="ai")
 
 
-@pytest.mark.parametrize(
-    ("facts", "share", "missed"),
-    [
+def test_a_turn_is_uncovered_where_facts_hold_too_few_of_its_keywords():
+    for facts, share, missed in [
         ([], 0.25, [TURN]),
         (["Ann sold the old loom to a museum in Graz"], 0.25, []),
         (["Ann sold the old loom to a museum in Graz"], 1.0, [TURN]),
         (["Ann sold something"], 0.25, [TURN]),
         ([], 0.0, []),
-    ],
-)
-def test_a_turn_is_uncovered_where_facts_hold_too_few_of_its_keywords(facts, share, missed):
-    assert uncovered([TURN, SHORT, BOT], facts, share) == missed
+    ]:
+        assert uncovered([TURN, SHORT, BOT], facts, share) == missed, facts
 
 
 def test_missing_words_are_named_as_said():

@@ -39,11 +39,11 @@ JUDGE = [
 ]
 
 
-@pytest.mark.parametrize(("said", "round_", "switches", "retries", "action"), JUDGE)
-def test_judge_action(said, round_, switches, retries, action):
-    state = {"verdict": said, "round": round_}
-    policy = Policy(Theta(density=0.2), Switches(**switches), retries)
-    assert routes.judge_action(state, policy) == action
+def test_judge_action():
+    for said, round_, switches, retries, action in JUDGE:
+        state = {"verdict": said, "round": round_}
+        policy = Policy(Theta(density=0.2), Switches(**switches), retries)
+        assert routes.judge_action(state, policy) == action, said
 
 
 @pytest.mark.parametrize(
@@ -58,28 +58,24 @@ def test_after_stage(state, label):
     assert routes.after_stage(state) == label
 
 
-@pytest.mark.parametrize(
-    ("sufficient", "always", "iterative", "evidence_only", "label"),
-    [
+def test_after_pass():
+    for sufficient, always, iterative, evidence_only, label in [
         (True, False, True, False, "Pass: sufficient"),
         (False, False, True, False, "Pass: uncertain"),
         (True, True, True, False, "Pass: uncertain"),
         (False, False, False, False, "Pass: sufficient"),
         (True, True, False, False, "Pass: sufficient"),
         (True, False, True, True, "evidence only"),
-    ],
-)
-def test_after_pass(sufficient, always, iterative, evidence_only, label):
-    state = {"verdict": verdict(sufficient=sufficient)}
-    switches = Switches(always_think=always, iterative=iterative)
-    policy = Policy(switches=switches, evidence_only=evidence_only)
-    assert routes.after_pass(state, policy) == label
-    assert routes.after_recall_judge(state, policy) == label
+    ]:
+        state = {"verdict": verdict(sufficient=sufficient)}
+        switches = Switches(always_think=always, iterative=iterative)
+        policy = Policy(switches=switches, evidence_only=evidence_only)
+        assert routes.after_pass(state, policy) == label, sufficient
+        assert routes.after_recall_judge(state, policy) == label, sufficient
 
 
-@pytest.mark.parametrize(
-    ("candidates", "refinements", "reflections", "evidence_only", "label"),
-    [
+def test_after_recall_search():
+    for candidates, refinements, reflections, evidence_only, label in [
         ([{"id": "a"}], 0, 0, False, "candidates"),
         ([{"id": "a"}], 1, 0, False, "refined"),
         ([{"id": "a"}], 1, 1, False, "reflected"),
@@ -87,26 +83,21 @@ def test_after_pass(sufficient, always, iterative, evidence_only, label):
         ([], 0, 0, False, "no candidates"),
         ([], 1, 0, False, "no candidates"),
         ([], 0, 0, True, "evidence only"),
-    ],
-)
-def test_after_recall_search(candidates, refinements, reflections, evidence_only, label):
-    state = {"candidates": candidates, "refinements": refinements, "reflections": reflections}
-    assert routes.after_recall_search(state, Policy(evidence_only=evidence_only)) == label
+    ]:
+        state = {"candidates": candidates, "refinements": refinements, "reflections": reflections}
+        assert routes.after_recall_search(state, Policy(evidence_only=evidence_only)) == label, candidates
 
 
-@pytest.mark.parametrize(
-    ("answerable", "refinements", "h", "label"),
-    [
+def test_after_think():
+    for answerable, refinements, h, label in [
         (True, 0, 3, "answerable"),
         (False, 0, 3, "not answerable"),
         (False, 2, 3, "not answerable"),
         (False, 3, 3, "answerable"),
         (False, 0, 0, "answerable"),
-    ],
-)
-def test_after_think(answerable, refinements, h, label):
-    state = {"gap": {"answerable": answerable}, "refinements": refinements}
-    assert routes.after_think(state, Policy(Theta(h=h))) == label
+    ]:
+        state = {"gap": {"answerable": answerable}, "refinements": refinements}
+        assert routes.after_think(state, Policy(Theta(h=h))) == label, answerable
 
 
 SWAPPING = Theta(swap=Swap(on=True))
@@ -138,9 +129,8 @@ def test_after_plan(parts, theta, label):
     assert routes.after_plan({"parts": parts}, Policy(theta)) == label
 
 
-@pytest.mark.parametrize(
-    ("answerable", "confidence", "reflections", "changes", "label"),
-    [
+def test_after_answer():
+    for answerable, confidence, reflections, changes, label in [
         (True, 0.9, 0, {"reflection.rounds": 1, "verification": "strict"}, "settled"),
         (True, 0.2, 0, {}, "settled"),
         (True, 0.2, 0, {"reflection.rounds": 1, "verification": "strict"}, "unsure: reflect"),
@@ -150,15 +140,13 @@ def test_after_plan(parts, theta, label):
         (False, 1.0, 0, {"reflection.rounds": 2}, "unsure: reflect"),
         (False, 1.0, 0, {"verification": "strict"}, "unsure: verify"),
         (None, 0.0, 0, {"reflection.rounds": 2, "verification": "strict"}, "settled"),
-    ],
-)
-def test_after_answer(answerable, confidence, reflections, changes, label):
-    state = {
-        "answer": {"answerable": answerable, "confidence": confidence, "tokens": 5},
-        "reflections": reflections,
-        "plans": [{"n": 1}],
-    }
-    assert routes.after_answer(state, Policy(Theta().with_changes(changes)[0])) == label
+    ]:
+        state = {
+            "answer": {"answerable": answerable, "confidence": confidence, "tokens": 5},
+            "reflections": reflections,
+            "plans": [{"n": 1}],
+        }
+        assert routes.after_answer(state, Policy(Theta().with_changes(changes)[0])) == label, answerable
 
 
 def test_without_evidence_there_is_nothing_to_verify_and_one_shot_does_not_reflect():
@@ -212,18 +200,17 @@ def test_after_waiting(is_open, waiting, label):
     assert routes.after_waiting({"open": is_open, "waiting": waiting}) == label
 
 
-@pytest.mark.parametrize(
-    ("switched_on", "verify", "label"),
-    [
+def test_after_episode():
+    for switched_on, verify, label in [
         (True, None, "to be examined"),
         (True, True, "to be examined"),
         (True, False, "as it is"),
         (False, None, "as it is"),
         (False, True, "as it is"),
-    ],
-)
-def test_after_episode(switched_on, verify, label):
-    assert routes.after_episode({"verify": verify}, Policy(switches=Switches(verify=switched_on))) == label
+    ]:
+        assert (
+            routes.after_episode({"verify": verify}, Policy(switches=Switches(verify=switched_on))) == label
+        ), switched_on
 
 
 @pytest.mark.parametrize(("probes", "label"), [([], "no probes"), (["p1"], "probes")])
