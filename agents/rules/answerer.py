@@ -7,7 +7,14 @@ from typing import get_args
 
 from memcycle.agents.answerer import AnswererInput, AnswererOutput, Style
 from memcycle.agents.rules.content import content
-from memcycle.agents.rules.evidence import Asked, Passage, gap_of, passages, read_question, speakers_of
+from memcycle.agents.rules.evidence import (
+    ParsedQuestion,
+    Passage,
+    gap_of,
+    passages,
+    read_question,
+    speakers_of,
+)
 from memcycle.agents.rules.statements import when_of
 from memcycle.agents.views import MemoryView
 from memcycle.core.entry import Precision, same_text
@@ -24,19 +31,19 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 def answerer(value: AnswererInput) -> AnswererOutput:
     """Answers from the evidence alone, or says in plain words that it holds nothing."""
-    asked = read_question(value.question, speakers_of(value.evidence, value.window), value.now)
-    own = candidates(asked, passages(asked, value.evidence))
+    parsed = read_question(value.question, speakers_of(value.evidence, value.window), value.now)
+    own = candidates(parsed, passages(parsed, value.evidence))
     if not own:
         return AnswererOutput(
-            answer=NOTHING[asked.language], answerable=False, confidence=0.6, extractive=True
+            answer=NOTHING[parsed.language], answerable=False, confidence=0.6, extractive=True
         )
     near = [one for one in own if one.score >= NEAR * own[0].score]
-    best = next((one for one in near if asked.wants_kind and one.kind), _holding_now(own))
-    time = _time(asked, best) if asked.slot == "when" else ""
-    chosen = _several(best, own) if asked.slot == "list" else [best]
+    best = next((one for one in near if parsed.wants_kind and one.kind), _holding_now(own))
+    time = _time(parsed, best) if parsed.slot == "when" else ""
+    chosen = _several(best, own) if parsed.slot == "list" else [best]
     cited = dict.fromkeys(one.memory.n for one in [*chosen, *near])
     return AnswererOutput(
-        answer=_phrased(value.style, asked, chosen, time),
+        answer=_phrased(value.style, parsed, chosen, time),
         answerable=True,
         citations=list(cited)[:MOST_CITED],
         confidence=round(0.2 + 0.6 * best.around, 2),
@@ -45,12 +52,12 @@ def answerer(value: AnswererInput) -> AnswererOutput:
     )
 
 
-def candidates(asked: Asked, ranked: Sequence[Passage]) -> list[Passage]:
+def candidates(parsed: ParsedQuestion, ranked: Sequence[Passage]) -> list[Passage]:
     """The passages that may answer, best first; none where the question has a gap.
 
     What shares no content word with the question is none, however well the search found it.
     """
-    if gap_of(asked, ranked) is not None:
+    if gap_of(parsed, ranked) is not None:
         return []
     return [one for one in ranked if one.person > 0 and one.around > 0]
 
@@ -68,9 +75,9 @@ def _several(best: Passage, own: Sequence[Passage]) -> list[Passage]:
     return list({same_text(one.text): one for one in [best, *alike]}.values())[:MOST_CITED]
 
 
-def _time(asked: Asked, one: Passage) -> str:
+def _time(parsed: ParsedQuestion, one: Passage) -> str:
     """When a passage says it happened, as exactly as is known or asked for; '' where it does not say."""
-    wanted = match[1].casefold() if (match := _PRECISION.search(asked.question)) else None
+    wanted = match[1].casefold() if (match := _PRECISION.search(parsed.question)) else None
     when = when_of(one.text, one.memory.time) if one.memory.time else None
     if when is not None:
         about = "about " if when.approximate else ""
@@ -84,7 +91,7 @@ def _precision(name: str | None) -> Precision | None:
     return next((one for one in get_args(Precision) if one == name), None)
 
 
-def _phrased(style: Style, asked: Asked, chosen: Sequence[Passage], time: str) -> str:
+def _phrased(style: Style, parsed: ParsedQuestion, chosen: Sequence[Passage], time: str) -> str:
     """The quoted statements; in front of them the date that was read, where a date is asked for."""
     best = chosen[0]
     if style in ("short", "concise", "strict") and time:
@@ -92,7 +99,7 @@ def _phrased(style: Style, asked: Asked, chosen: Sequence[Passage], time: str) -
     if style in ("concise", "strict"):
         return "; ".join(one.text.rstrip(" .!") for one in chosen)
     if style == "choice":
-        named = [choice for choice in choices(asked.question) if content(choice) & content(best.text)]
+        named = [choice for choice in choices(parsed.question) if content(choice) & content(best.text)]
         if len(named) == 1:
             return named[0]
     quoted = "; ".join(quote(one.memory, one.text) for one in chosen)

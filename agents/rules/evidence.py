@@ -46,7 +46,7 @@ WEIGHTS = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedQuestion:
     """A question taken apart.
 
     Attributes:
@@ -81,14 +81,14 @@ def speakers_of(evidence: Sequence[MemoryView], window: Sequence[TurnView] = ())
     return list(dict.fromkeys(names))
 
 
-def read_question(question: str, speakers: Sequence[str], now: datetime | None = None) -> Asked:
+def read_question(question: str, speakers: Sequence[str], now: datetime | None = None) -> ParsedQuestion:
     """Takes a question apart; `speakers` are names known to be persons, `now` dates its relative words."""
     question = question[:LONGEST]
     persons = tuple(person_names(question, speakers))
     known = tuple(name for name in persons if any(same_person(name, speaker) for speaker in speakers))
     dates = tuple(read_dates(question, now)) if now else ()
     words = content(question) - content(" ".join(known)) - ASKING
-    return Asked(
+    return ParsedQuestion(
         question=question,
         slot=asked_slot(question),
         language=question_language(question),
@@ -124,61 +124,63 @@ class Passage(NamedTuple):
         return self.around + 0.5 * self.cover
 
 
-def passages(asked: Asked, evidence: Sequence[MemoryView]) -> list[Passage]:
+def passages(parsed: ParsedQuestion, evidence: Sequence[MemoryView]) -> list[Passage]:
     """The sentences that may answer, best first; ties in the order of the evidence."""
-    shown = [memory for memory in evidence if _may_speak(asked, memory)]
+    shown = [memory for memory in evidence if _may_speak(parsed, memory)]
     held = [content(memory.text[:LONGEST]) for memory in shown]
-    weights = _weights(asked, held)
+    weights = _weights(parsed, held)
     best = max((memory.score or 0.0 for memory in shown), default=0.0)
     found: list[Passage] = []
     for memory, words in zip(shown, held, strict=True):
         around = _share(words, weights)
         whole = {
             "search": (memory.score or 0.0) / best if best else around,
-            "dated": _date_fit(asked, memory),
+            "dated": _date_fit(parsed, memory),
             "outdated": float(not memory.current),
             "episode": float(memory.granularity == "episode"),
         }
-        for text in _sentences(asked, memory):
-            cover, kind = _share(content(text), weights), holds_kind(asked, memory, text)
+        for text in _sentences(parsed, memory):
+            cover, kind = _share(content(text), weights), holds_kind(parsed, memory, text)
             signals = {
                 **whole,
                 "cover": cover,
                 "kind": float(kind),
                 "addressed": float(_YOU.search(text) is not None),
-                "denied": float(denies(text) and not denies(asked.question)),
+                "denied": float(denies(text) and not denies(parsed.question)),
                 "caption": float(text.startswith("[image:")),
             }
             score = sum(WEIGHTS[name] * value for name, value in signals.items())
-            found.append(Passage(memory, text, cover, around, _person_fit(asked, memory, text), kind, score))
+            found.append(Passage(memory, text, cover, around, _person_fit(parsed, memory, text), kind, score))
         if len(found) >= MOST_PASSAGES:
             break
     return sorted(found, key=lambda one: -one.score)
 
 
-def _may_speak(asked: Asked, memory: MemoryView) -> bool:
+def _may_speak(parsed: ParsedQuestion, memory: MemoryView) -> bool:
     """Only what people said answers, and what the assistant said where it is asked."""
-    return memory.role in (None, "human") or (memory.role == "ai" and _YOU.search(asked.question) is not None)
+    return memory.role in (None, "human") or (
+        memory.role == "ai" and _YOU.search(parsed.question) is not None
+    )
 
 
-def _sentences(asked: Asked, memory: MemoryView) -> Iterator[str]:
+def _sentences(parsed: ParsedQuestion, memory: MemoryView) -> Iterator[str]:
     for _, _, text in sentences_of(memory.text[:LONGEST]):
-        wished = supposes(text) and not asked.supposes
+        wished = supposes(text) and not parsed.supposes
         if not is_question(text) and not wished and content(text) - SMALL_TALK:
             yield text
 
 
-def _weights(asked: Asked, held: Sequence[frozenset[str]]) -> dict[str, float]:
+def _weights(parsed: ParsedQuestion, held: Sequence[frozenset[str]]) -> dict[str, float]:
     """By word of the question how rare it is among the memories.
 
     The noun it asks for ("which instrument") counts little: who plays the cello need not say that it is one;
     so do "favourite", which a colour may be as well as a food, and the name of whom it is about.
     """
     total = len(held)
-    wanted = content(" ".join([focus(asked.question), *asked.persons])) | _FAVOURITE
-    rare = {word: math.log(1 + (total + 1) / (1 + sum(word in one for one in held))) for word in asked.words}
+    wanted = content(" ".join([focus(parsed.question), *parsed.persons])) | _FAVOURITE
+    rare = {word: math.log(1 + (total + 1) / (1 + sum(word in one for one in held))) for word in parsed.words}
     return {
-        word: rare[word] * (FOCUS if word in wanted and asked.words - wanted else 1.0)
+        word: rare[word] * (FOCUS if word in wanted and parsed.words - wanted else 1.0)
         for word in sorted(rare)
     }
 
@@ -188,34 +190,34 @@ def _share(present: frozenset[str], weights: dict[str, float]) -> float:
     return sum(weight for word, weight in weights.items() if word in present) / total if total else 0.0
 
 
-def _person_fit(asked: Asked, memory: MemoryView, text: str) -> float:
-    if not asked.persons:
+def _person_fit(parsed: ParsedQuestion, memory: MemoryView, text: str) -> float:
+    if not parsed.persons:
         return 0.5
-    if any(same_person(name, memory.speaker) for name in asked.known):
+    if any(same_person(name, memory.speaker) for name in parsed.known):
         return 1.0
     # Who speaks is called by name in passing ("Thanks, Ana!"); of others a whole turn may tell.
-    told = content(text if asked.known else memory.text[:LONGEST])
-    return 0.8 if any(content(name) <= told for name in asked.persons) else 0.0
+    words = content(text if parsed.known else memory.text[:LONGEST])
+    return 0.8 if any(content(name) <= words for name in parsed.persons) else 0.0
 
 
-def holds_kind(asked: Asked, memory: MemoryView, text: str) -> bool:
+def holds_kind(parsed: ParsedQuestion, memory: MemoryView, text: str) -> bool:
     """Whether a sentence shows a value of the asked kind, where the surface tells."""
-    if _NAMING.search(asked.question):
+    if _NAMING.search(parsed.question):
         return _NAMED.search(text) is not None
     if memory.granularity == "episode":  # its days are those of the talk
         return False
-    if asked.slot in ("when", "how_long"):
+    if parsed.slot in ("when", "how_long"):
         return memory.event_time is not None or bool(memory.time and read_dates(text, memory.time))
-    if asked.slot == "how_many":
+    if parsed.slot == "how_many":
         return _COUNT.search(text) is not None
-    return asked.slot in ("who", "where") and _CALLED.search(text) is not None
+    return parsed.slot in ("who", "where") and _CALLED.search(text) is not None
 
 
-def _date_fit(asked: Asked, memory: MemoryView) -> float:
+def _date_fit(parsed: ParsedQuestion, memory: MemoryView) -> float:
     """1 where the memory was said or happened in a period the question names, else 0."""
     times = [time for time in (memory.time, memory.event_time) if time is not None]
     return float(
-        any(one.start <= time < end_of(one.start, one.precision) for one in asked.dates for time in times)
+        any(one.start <= time < end_of(one.start, one.precision) for one in parsed.dates for time in times)
     )
 
 
@@ -234,18 +236,18 @@ second where several memories make up the answer, or a date or a yes may stand i
 _LOOSE: frozenset[Slot] = frozenset(("list", "yes_no", "when", "how_many"))
 
 
-def gap_of(asked: Asked, ranked: Sequence[Passage]) -> Gap | None:
+def gap_of(parsed: ParsedQuestion, ranked: Sequence[Passage]) -> Gap | None:
     """The one blocking gap, None where somebody the question is about says what it asks for.
 
     A question about what another person did or said finds that person's words: a gap, not an answer.
     """
-    missing = " ".join([*(f"{name}:" for name in asked.persons[:1]), *sorted(asked.words)])
+    missing = " ".join([*(f"{name}:" for name in parsed.persons[:1]), *sorted(parsed.words)])
     own = [one for one in ranked if one.person > 0]
-    enough = ENOUGH if asked.persons or not is_question(asked.question) else ENOUGH_UNNAMED
+    enough = ENOUGH if parsed.persons or not is_question(parsed.question) else ENOUGH_UNNAMED
     if max((one.around for one in own), default=0.0) < enough:
         return Gap(missing, "the evidence does not speak of this")
-    margin = SWAPPED_LOOSE if asked.slot in _LOOSE or len(asked.known) > 1 else SWAPPED
+    margin = SWAPPED_LOOSE if parsed.slot in _LOOSE or len(parsed.known) > 1 else SWAPPED
     others = max((one.topic for one in ranked if one.person == 0), default=0.0)
     if others - max(one.topic for one in own) > margin:
-        return Gap(missing, f"only others speak of this, not {' and '.join(asked.persons)}")
+        return Gap(missing, f"only others speak of this, not {' and '.join(parsed.persons)}")
     return None

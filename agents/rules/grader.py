@@ -66,10 +66,10 @@ def _other_person(question: str, gold: str, answer: str) -> str:
 
 def _differs(question: str, gold: str, answer: str) -> str:
     near = next((one.start for one in fixed_dates(answer)), None)
-    wanted, told = fixed_dates(gold, by=near), fixed_dates(answer, by=near)
-    if not all(any(_same_time(one, other) for other in told) for one in wanted):
+    wanted, answered = fixed_dates(gold, by=near), fixed_dates(answer, by=near)
+    if not all(any(_same_time(one, other) for other in answered) for one in wanted):
         return "another date, or none"
-    plain, rest = without(gold, wanted), without(answer, told)
+    plain, rest = without(gold, wanted), without(answer, answered)
     asked = content(question)
     words = (content(plain) - asked - COUNTS) or (frozenset() if wanted else content(plain) - COUNTS)
     if missing := numbers(plain) - numbers(question) - numbers(rest):
@@ -86,6 +86,6 @@ def _differs(question: str, gold: str, answer: str) -> str:
     return f"it lacks {min(words - said)}"
 
 
-def _same_time(gold: Fixed, told: Fixed) -> bool:
-    """Whether the told period lies in the gold's, or holds it no more than a little wider."""
-    return lies_in(told.start, told.precision, gold.start, gold.precision)
+def _same_time(gold: Fixed, answer: Fixed) -> bool:
+    """Whether the answer's period lies in the gold's."""
+    return lies_in(answer.start, answer.precision, gold.start, gold.precision)

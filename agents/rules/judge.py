@@ -9,7 +9,7 @@ from datetime import datetime
 from memcycle.agents.fact_judge import FactJudgeInput, FactJudgeOutput, FactVerdict, NewFact
 from memcycle.agents.judge import Conflict, JudgeInput, JudgeOutput
 from memcycle.agents.rules.content import Stated, content, denies, numbers, says_all, share
-from memcycle.agents.rules.evidence import Asked, Passage, passages, read_question, speakers_of
+from memcycle.agents.rules.evidence import ParsedQuestion, Passage, passages, read_question, speakers_of
 from memcycle.agents.rules.slots import contradiction
 from memcycle.agents.rules.statements import statements_of, true_until
 from memcycle.agents.views import MemoryView
@@ -36,28 +36,28 @@ def judge(value: JudgeInput) -> JudgeOutput:
         return JudgeOutput(relevant=near, conflicts=_conflicts_with_turns(value), sufficient=True)
     question = value.items[0].text if value.items else ""
     speakers = speakers_of(value.candidates, value.window)
-    asked = read_question(question, speakers, value.now)
-    texts = [asked.words, *(read_question(query, speakers, value.now).words for query in value.queries)]
+    parsed = read_question(question, speakers, value.now)
+    texts = [parsed.words, *(read_question(query, speakers, value.now).words for query in value.queries)]
     kept = [
         memory
         for memory in value.candidates
         if any(share(words, content(memory.text)) >= RELEVANT for words in texts)
     ]
-    sufficient = any(answers(asked, one) for one in passages(asked, kept))
+    sufficient = any(answers(parsed, one) for one in passages(parsed, kept))
     return JudgeOutput(
         relevant=[memory.n for memory in kept],
         conflicts=_conflicts_among(kept),
         sufficient=sufficient,
-        missing="" if sufficient else f"{_MISSING.get(asked.slot, 'a statement')} that answers: {question}",
+        missing="" if sufficient else f"{_MISSING.get(parsed.slot, 'a statement')} that answers: {question}",
     )
 
 
-def answers(asked: Asked, one: Passage) -> bool:
+def answers(parsed: ParsedQuestion, one: Passage) -> bool:
     """Whether a sentence is about what is asked and shows a value of the asked kind."""
     if one.person == 0 or one.cover < ANSWERING:
         return False
-    named = asked.wants_kind or asked.slot in ("who", "where")
-    return one.kind if named else bool(content(one.text) - asked.words)
+    named = parsed.wants_kind or parsed.slot in ("who", "where")
+    return one.kind if named else bool(content(one.text) - parsed.words)
 
 
 def _near(memory: MemoryView, topics: Sequence[frozenset[str]]) -> bool:

@@ -39,14 +39,14 @@ def guide(value: GuideInput) -> GuideOutput:
 
 def answerability(value: AnswerabilityInput) -> AnswerabilityOutput:
     """The blocking-gap test: what content words of the question nothing of the asked person holds."""
-    asked = read_question(value.question, speakers_of(value.evidence, value.window), value.now)
-    gap = gap_of(asked, passages(asked, value.evidence))
+    parsed = read_question(value.question, speakers_of(value.evidence, value.window), value.now)
+    gap = gap_of(parsed, passages(parsed, value.evidence))
     if gap is None:
         return AnswerabilityOutput(answerable=True, why="what is asked stands in the evidence")
     return AnswerabilityOutput(
         answerable=False,
         gap=gap.words,
-        speaker=asked.persons[0] if asked.persons else None,
-        needs_time=asked.slot in ("when", "how_long"),
+        speaker=parsed.persons[0] if parsed.persons else None,
+        needs_time=parsed.slot in ("when", "how_long"),
         why=gap.why,
     )

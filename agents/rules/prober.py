@@ -19,7 +19,7 @@ ASKED, LEAST_LEFT = 3, 2
 """Words that a question names; content words that must be left for its answer."""
 
 
-class _Told(NamedTuple):
+class _Candidate(NamedTuple):
     """A statement that can be asked for: the words it is asked by, its turn, and the day it tells of."""
 
     turn: TurnView
@@ -35,13 +35,13 @@ def prober(value: ProberInput) -> ProberOutput:
     The first that tells of a day is asked for that day; one that speaks of what earlier sessions left, too,
     is a cross-session probe.
     """
-    told = list(_told(value.turns))
+    candidates = list(_candidates(value.turns))
     size = max(1, -(-len(value.turns) // value.count))
-    best: list[_Told] = []
+    best: list[_Candidate] = []
     for start in range(0, len(value.turns), size):
         shown = {turn.n for turn in value.turns[start : start + size]}
-        best += sorted((one for one in told if one.turn.n in shown), key=lambda one: -one.weight)[:1]
-    rest = sorted((one for one in told if one not in best), key=lambda one: -one.weight)
+        best += sorted((one for one in candidates if one.turn.n in shown), key=lambda one: -one.weight)[:1]
+    rest = sorted((one for one in candidates if one not in best), key=lambda one: -one.weight)
     chosen = sorted([*best, *rest][: value.count], key=lambda one: (one.turn.n, one.statement.begin))
     dated = next((one for one in chosen if one.when is not None and not one.when.approximate), None)
     earlier = frozenset[str]().union(*(content(memory.text) for memory in value.memories))
@@ -52,7 +52,7 @@ def prober(value: ProberInput) -> ProberOutput:
     return ProberOutput(probes=list(drafts.values()))
 
 
-def _told(turns: Sequence[TurnView]) -> Iterator[_Told]:
+def _candidates(turns: Sequence[TurnView]) -> Iterator[_Candidate]:
     """The statements of people that say more than they can be asked by, weighed by how much they tell."""
     held = Counter(word for turn in turns for word in content(turn.text))
     for turn in (turn for turn in turns if turn.role == "human"):
@@ -64,7 +64,7 @@ def _told(turns: Sequence[TurnView]) -> Iterator[_Told]:
             named = _rarest(undated, words, held)
             if named and len(words) >= len(named) + LEAST_LEFT:
                 weight = sum(1 / held[word] for word in words if held[word])
-                yield _Told(turn, statement, named, weight, when_of(statement.text, turn.time))
+                yield _Candidate(turn, statement, named, weight, when_of(statement.text, turn.time))
 
 
 def _rarest(text: str, words: frozenset[str], held: Counter[str]) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def _rarest(text: str, words: frozenset[str], held: Counter[str]) -> tuple[str, 
     return tuple(word for stem, word in places.items() if stem in rarest)
 
 
-def _plain(one: _Told, earlier: frozenset[str]) -> ProbeDraft:
+def _plain(one: _Candidate, earlier: frozenset[str]) -> ProbeDraft:
     return ProbeDraft(
         question=f"What did {one.turn.speaker} say about {_listed(one.named)}?",
         answer=one.statement.text,
@@ -88,7 +88,7 @@ def _plain(one: _Told, earlier: frozenset[str]) -> ProbeDraft:
     )
 
 
-def _temporal(one: _Told) -> ProbeDraft:
+def _temporal(one: _Candidate) -> ProbeDraft:
     when = one.when
     return ProbeDraft(
         question=f"When was it that {one.turn.speaker} told of, with {_listed(one.named)}?",

@@ -11,11 +11,11 @@ _TIME_WORDS = "yesterday today last week weekend month year ago date"
 
 def query_reasoner(value: QueryReasonerInput) -> QueryReasonerOutput:
     """One new query for the gap; '' when every form of it was tried."""
-    asked = read_question(value.question, speakers_of(value.evidence))
-    speaker = value.speaker or next(iter(asked.persons), None)
+    parsed = read_question(value.question, speakers_of(value.evidence))
+    speaker = value.speaker or next(iter(parsed.persons), None)
     tried = {_key(query) for query in (*value.tried, "")}
     unwanted = {stem for term in value.avoid for stem in stems(term)}
-    for query, why in _queries(value, asked.persons, f"{speaker} " if speaker else ""):
+    for query, why in _queries(value, parsed.persons, f"{speaker} " if speaker else ""):
         kept = " ".join(word for word in query.split() if not set(stems(word)) & unwanted)
         if _key(kept) not in tried:
             return QueryReasonerOutput(query=kept, speaker=speaker, why=why)

@@ -119,7 +119,7 @@ class Claim(NamedTuple):
     to: frozenset[str] = frozenset()
 
 
-class _Read(NamedTuple):
+class _Sentence(NamedTuple):
     """A sentence taken apart. `owner`: whom it is about, '' where its words do not tell."""
 
     text: str
@@ -135,11 +135,13 @@ def contradiction(new: str, speaker: str | None, old: str, other: str | None) ->
     Args:
         speaker: Who said the new one; other: who said the old one.
     """
-    stored = list(_read(old, other))
-    return next((why for one in _read(new, speaker) for two in stored if (why := _against(one, two))), None)
+    stored = list(_sentences(old, other))
+    return next(
+        (why for one in _sentences(new, speaker) for two in stored if (why := _against(one, two))), None
+    )
 
 
-def _against(new: _Read, old: _Read) -> str | None:
+def _against(new: _Sentence, old: _Sentence) -> str | None:
     if not new.owner or new.owner != old.owner:
         return None
     if same_text(new.text) == same_text(old.text):
@@ -153,7 +155,7 @@ def _against(new: _Read, old: _Read) -> str | None:
     return _other_wording(new, old) if new.lasting and old.lasting else None
 
 
-def _gone(claim: Claim, old: _Read) -> bool:
+def _gone(claim: Claim, old: _Sentence) -> bool:
     """Whether the old statement tells of what ended as of something that goes on."""
     if not claim.value or not claim.value <= old.words or not old.lasting or denies(old.text):
         return False
@@ -183,7 +185,7 @@ def _replaced(new: Claim, old: Claim) -> str | None:
     return "another one now" if single and not new.value & old.value else None
 
 
-def _other_wording(new: _Read, old: _Read) -> str | None:
+def _other_wording(new: _Sentence, old: _Sentence) -> str | None:
     """The same lasting statement denied, or with another number."""
     if read_dates(new.text, _ANY) or read_dates(old.text, _ANY):
         return None
@@ -208,14 +210,14 @@ def _counted(text: str) -> list[str]:
 
 
 @per_text(2048)
-def _read(text: str, speaker: str | None) -> tuple[_Read, ...]:
+def _sentences(text: str, speaker: str | None) -> tuple[_Sentence, ...]:
     """The first sentences of a text taken apart. Cached, since each new statement meets many stored ones."""
     found = []
     for _, _, sentence in split_sentences(text)[:MOST_SENTENCES]:
         owner = _owner(sentence, speaker)
         words = content(sentence) - content(owner.split("'")[0])
         claims = tuple(claim for clause in _CLAUSE.split(sentence) for claim in _claims(clause))
-        found.append(_Read(sentence, owner, claims, words, _lasts(sentence)))
+        found.append(_Sentence(sentence, owner, claims, words, _lasts(sentence)))
     return tuple(found)
 
 

@@ -94,9 +94,9 @@ def states(sentence: str) -> bool:
     """Whether a sentence says that something is so."""
     if len(sentence) > MOST or _QUOTED.match(sentence) or sentence.startswith("[image:"):
         return False
-    told = _REMEMBER.sub("", sentence)
-    if told != sentence and not sentence.rstrip().endswith(("?", "？")):
-        return FIRST_PERSON.search(told) is not None and not supposes(told) and says_something(told)
+    rest = _REMEMBER.sub("", sentence)
+    if rest != sentence and not sentence.rstrip().endswith(("?", "？")):
+        return FIRST_PERSON.search(rest) is not None and not supposes(rest) and says_something(rest)
     if is_question(sentence) or supposes(sentence) or _ORDER.match(sentence) or _TO_YOU.match(sentence):
         return False
     return says_something(sentence) and (
@@ -112,8 +112,8 @@ def supposes(sentence: str) -> bool:
 def says_something(sentence: str) -> bool:
     """Whether more than small talk is left of it: two words, or one with a number or of the speaker."""
     left = content(sentence) - SMALL_TALK
-    told = FIRST_PERSON.search(sentence) is not None or bool(numbers(sentence))
-    return len(left) > 1 or (len(left) == 1 and told)
+    of_somebody = FIRST_PERSON.search(sentence) is not None or bool(numbers(sentence))
+    return len(left) > 1 or (len(left) == 1 and of_somebody)
 
 
 def when_of(sentence: str, said: datetime) -> Reading | None:

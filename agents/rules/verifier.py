@@ -21,12 +21,12 @@ def verifier(value: VerifierInput) -> VerifierOutput:
     An abstention stays one. With candidates it also answers from what earlier answers do not rest on; the
     answer that most memories hold stands, of equals the first.
     """
-    asked = read_question(value.question, speakers_of(value.evidence, value.window), value.now)
-    own = [one.memory for one in candidates(asked, passages(asked, value.evidence))]
+    parsed = read_question(value.question, speakers_of(value.evidence, value.window), value.now)
+    own = [one.memory for one in candidates(parsed, passages(parsed, value.evidence))]
     considered: list[str] = []
     best: VerifierOutput | None = None
     most = 0
-    for draft in _drafts(value, own, asked.words):
+    for draft in _drafts(value, own, parsed.words):
         held = len(draft.citations)
         considered.append(draft.answer)
         if held > most:
@@ -37,9 +37,9 @@ def verifier(value: VerifierInput) -> VerifierOutput:
             best, most = VerifierOutput(**told), held
     if best is not None:
         return best.model_copy(update={"considered": considered})
-    abstained = NOTHING[asked.language] if value.answerable else value.answer
+    abstained = NOTHING[parsed.language] if value.answerable else value.answer
     return VerifierOutput(
-        answer=abstained or NOTHING[asked.language],
+        answer=abstained or NOTHING[parsed.language],
         answerable=False,
         confidence=0.6,
         considered=considered,
