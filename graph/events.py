@@ -3,13 +3,10 @@
 An event holds ids, counts and fixed words, all JSON, and never a text of a conversation or of a model:
 whoever may see texts looks them up by id. Of nested graphs LangGraph gives them with `subgraphs=True`. What a
 run wrote and refused is counted from its start, since a user interface may join late.
-
-Below each type stands what makes it of the partial state that a node returned; which node tells what is
-written where the graphs are. `graph` and `node` are added there.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from typing_extensions import TypedDict
@@ -18,9 +15,6 @@ GraphName = Literal["remember", "recall", "session"]
 
 Update = Mapping[str, Any]
 """The partial state a node returned, and under `EDGE` which edge is taken after it."""
-
-Told = dict[str, Any] | None
-"""The fields of an event; None where there is nothing to tell."""
 
 EDGE = "__edge__"
 
@@ -47,11 +41,6 @@ class Staged(_Event):
     turns: list[str]
 
 
-def staged(update: Update) -> Told:
-    """The turns of a run that begins."""
-    return {"event": "staged", "turns": update["chunk"]}
-
-
 class Planned(_Event):
     """Searches by operator (raw, fact, episode)."""
 
@@ -59,27 +48,11 @@ class Planned(_Event):
     searches: dict[str, int]
 
 
-def planned(update: Update) -> Told:
-    """The searches that are planned."""
-    return {"event": "planned", "searches": dict(Counter(plan["operator"] for plan in update["plans"]))}
-
-
 class Found(_Event):
     """Entries found, so far in this run; for all probes together in a session."""
 
     event: Literal["found"]
     candidates: int
-
-
-def found(update: Update) -> Told:
-    """What is found so far."""
-    return {"event": "found", "candidates": len(update["candidates"])}
-
-
-def found_for_probes(update: Update) -> Told:
-    """What is found for all probes."""
-    entries = {entry for found in update["found"].values() for entry in found}
-    return {"event": "found", "candidates": len(entries)}
 
 
 class Judged(_Event):
@@ -94,30 +67,11 @@ class Judged(_Event):
     sufficient: bool
 
 
-def judged(update: Update) -> Told:
-    """The verdict and the edge."""
-    verdict, edge = update["verdict"], update[EDGE]
-    return {
-        "event": "judged",
-        "route": edge.label,
-        "why": edge.why,
-        "shown": verdict["shown"],
-        "relevant": len(verdict["relevant"]),
-        "conflicts": len(verdict["conflicts"]),
-        "sufficient": verdict["sufficient"],
-    }
-
-
 class Settled(_Event):
     """Ids of entries that a newer one contradicts."""
 
     event: Literal["settled"]
     outdated: list[str]
-
-
-def settled(update: Update) -> Told:
-    """What is outdated."""
-    return {"event": "settled", "outdated": update["outdated"]}
 
 
 class Guided(_Event):
@@ -129,12 +83,6 @@ class Guided(_Event):
     conflicts: int
 
 
-def guided(update: Update) -> Told:
-    """The guidance in numbers."""
-    counts = {key: len(update["guidance"].get(key) or []) for key in ("keep", "redundant", "conflicts")}
-    return {"event": "guided", **counts}
-
-
 class Drafted(_Event):
     """The Constructor: facts drafted, turns it could not read, turns of which facts hold too little."""
 
@@ -144,29 +92,11 @@ class Drafted(_Event):
     uncovered: int
 
 
-def drafted(update: Update) -> Told:
-    """The drafts in numbers."""
-    result = update["result"]
-    return {
-        "event": "drafted",
-        "facts": len(update["drafts"]),
-        "unread": len(result["unextracted"]),
-        "uncovered": len(result["uncovered"]),
-    }
-
-
 class ApprovalAsked(_Event):
     """The run stops: edits that a person must allow."""
 
     event: Literal["approval_asked"]
     items: int
-
-
-def approval_asked(interrupts: Iterable[Any]) -> Told:
-    """Of the interrupts of a node that stopped; None where they are not ours."""
-    payloads = [interrupt.value for interrupt in interrupts]
-    ours = [one for one in payloads if isinstance(one, Mapping) and one.get("type") == APPROVAL]
-    return {"event": "approval_asked", "items": sum(len(one["items"]) for one in ours)} if ours else None
 
 
 class Allowed(_Event):
@@ -175,23 +105,6 @@ class Allowed(_Event):
     event: Literal["allowed"]
     edits: dict[str, int]
     rejected: int
-
-
-def allowed(update: Update) -> Told:
-    """The edits by operation."""
-    return _allowed(update["edits"], len(update.get("result", {}).get("rejected", [])))
-
-
-def allowed_repair(update: Update) -> Told:
-    """The one edit of a repair; None where there was none."""
-    if "edit" not in update:
-        return None
-    edits = [update["edit"]] if update["edit"] is not None else []
-    return _allowed(edits, 1 - len(edits))
-
-
-def _allowed(edits: Sequence[Mapping[str, Any]], rejected: int) -> Told:
-    return {"event": "allowed", "edits": dict(Counter(edit["op"] for edit in edits)), "rejected": rejected}
 
 
 class Applied(_Event):
@@ -203,23 +116,11 @@ class Applied(_Event):
     rejected: int
 
 
-def applied(update: Update) -> Told:
-    """What is written so far."""
-    result = update["result"]
-    ids = {key: result[key] for key in ("facts", "refreshed")}
-    return {"event": "applied", **ids, "rejected": len(result["rejected"])}
-
-
 class Triggered(_Event):
     """Episodes that end in this chunk."""
 
     event: Literal["triggered"]
     episodes: int
-
-
-def triggered(update: Update) -> Told:
-    """The episodes that end."""
-    return {"event": "triggered", "episodes": len(update["episodes"])}
 
 
 class Remembered(_Event):
@@ -237,12 +138,6 @@ class Remembered(_Event):
     warnings: int
 
 
-def remembered(update: Update) -> Told:
-    """The result of a run."""
-    counts = {key: len(update["result"][key]) for key in ("rejected", "warnings")}
-    return {"event": "remembered", **update["result"], **counts}
-
-
 class Thought(_Event):
     """The Meta-Thinker on a question: its verdict, and the edge taken."""
 
@@ -251,21 +146,11 @@ class Thought(_Event):
     route: str
 
 
-def thought(update: Update) -> Told:
-    """The verdict and the edge."""
-    return {"event": "thought", "answerable": update["gap"]["answerable"], "route": update[EDGE].label}
-
-
 class Refined(_Event):
     """Whether the Query-Reasoner found something new to ask, before an answer or after an unsure one."""
 
     event: Literal["refined"]
     new_query: bool
-
-
-def refined(update: Update) -> Told:
-    """Whether there is a new query."""
-    return {"event": "refined", "new_query": bool(update["plans"])}
 
 
 class Answered(_Event):
@@ -279,24 +164,12 @@ class Answered(_Event):
     rounds: int
 
 
-def answered(update: Update) -> Told:
-    """The answer without its words."""
-    answer = update["answer"]
-    fields = {key: answer[key] for key in ("mode", "answerable", "confidence", "rounds")}
-    return {"event": "answered", **fields, "evidence": [item["id"] for item in answer["evidence"]]}
-
-
 class Opened(_Event):
     """Whether there is anything to end, and how many turns are still to be read."""
 
     event: Literal["opened"]
     open: bool
     waiting: int
-
-
-def opened(update: Update) -> Told:
-    """What there is to end."""
-    return {"event": "opened", "open": update["open"], "waiting": len(update["waiting"])}
 
 
 class Summarised(_Event):
@@ -306,21 +179,11 @@ class Summarised(_Event):
     episodes: list[str]
 
 
-def summarised(update: Update) -> Told:
-    """The episodes written."""
-    return {"event": "summarised", "episodes": update["result"]["episodes"]}
-
-
 class Probed(_Event):
     """Ids of the probes made."""
 
     event: Literal["probed"]
     probes: list[str]
-
-
-def probed(update: Update) -> Told:
-    """The probes made."""
-    return {"event": "probed", "probes": update["probes"]}
 
 
 class ProbeTried(_Event):
@@ -330,27 +193,12 @@ class ProbeTried(_Event):
     probe: str
 
 
-def probe_answered(update: Update) -> Told:
-    """The probe; None where it is forgotten."""
-    return {"event": "probe_answered", "probe": update["answered"][0]} if "answered" in update else None
-
-
-def repair_tried(update: Update) -> Told:
-    """The probe; None where it is forgotten."""
-    return {"event": "repair_tried", "probe": update["mended"][0]} if "mended" in update else None
-
-
 class Graded(_Event):
     """Ids of the probes that memory answered and did not answer; what is in neither is ungraded."""
 
     event: Literal["graded"]
     passed: list[str]
     failed: list[str]
-
-
-def graded(update: Update) -> Told:
-    """The probes by verdict."""
-    return {"event": "graded", "passed": update["passed"], "failed": update["failed"]}
 
 
 class RepairDecided(_Event):
@@ -362,14 +210,6 @@ class RepairDecided(_Event):
     entry: str | None
 
 
-def repair_decided(update: Update) -> Told:
-    """The decision; None where no proposal is left."""
-    if update["proposal"] is None:
-        return None
-    decision = {key: update["decision"][key] for key in ("decision", "entry")}
-    return {"event": "repair_decided", "probe": update["proposal"], **decision}
-
-
 class RepairWritten(_Event):
     """Ids of entries that repairs wrote, so far in this run."""
 
@@ -377,21 +217,11 @@ class RepairWritten(_Event):
     entries: list[str]
 
 
-def repair_written(update: Update) -> Told:
-    """The entries; None where nothing was decided."""
-    return {"event": "repair_written", "entries": update["written"]} if "written" in update else None
-
-
 class RolledBack(_Event):
     """Repairs taken back: they did not help, or broke a probe that passed."""
 
     event: Literal["rolled_back"]
     repairs: int
-
-
-def rolled_back(update: Update) -> Told:
-    """The repairs taken back: each is a warning."""
-    return {"event": "rolled_back", "repairs": len(update["warnings"])}
 
 
 class Maintained(_Event):
@@ -402,11 +232,6 @@ class Maintained(_Event):
     reinforced: int
     expired: int
     superseded: int
-
-
-def maintained(update: Update) -> Told:
-    """The counts."""
-    return {"event": "maintained", **update["maintained"]}
 
 
 class Committed(_Event):
@@ -425,20 +250,118 @@ class Committed(_Event):
     episodes: list[str]
 
 
-_COMMITTED = (
-    "status", "committed", "probes", "passed_before", "passed_after", "ungraded", "repairs", "rolled_back",
-    "merged", "episodes",
-)  # fmt: skip
-
-
-def committed(update: Update) -> Told:
-    """The result of a run."""
-    return {"event": "committed"} | {key: update["result"][key] for key in _COMMITTED}
-
-
 Event = (
     Staged | Planned | Found | Judged | Settled | Guided | Drafted | Allowed | ApprovalAsked | Applied
     | Triggered | Remembered | Thought | Refined | Answered | Opened | Summarised | Probed | ProbeTried
     | Graded | RepairDecided | RepairWritten | RolledBack | Maintained | Committed
 )  # fmt: skip
 """Any of them; `event` says which."""
+
+
+def event_of(name: str, update: Update) -> dict[str, Any] | None:
+    """The event of this name, of what a node returned; None where there is nothing to tell.
+
+    Which node tells what is written where the graphs are; `graph` and `node` are added there.
+    """
+    fields = _FIELDS[name](update)
+    return None if fields is None else {"event": name, **fields}
+
+
+def approval_asked(interrupts: Iterable[Any]) -> dict[str, Any] | None:
+    """The event of the interrupts of a node that stopped; None where they are not ours."""
+    payloads = [interrupt.value for interrupt in interrupts]
+    ours = [one for one in payloads if isinstance(one, Mapping) and one.get("type") == APPROVAL]
+    items = sum(len(one["items"]) for one in ours)
+    return {"event": "approval_asked", "items": items} if ours else None
+
+
+def _judged(update: Update) -> dict[str, Any]:
+    verdict, edge = update["verdict"], update[EDGE]
+    return {
+        "route": edge.label,
+        "why": edge.why,
+        "shown": verdict["shown"],
+        "relevant": len(verdict["relevant"]),
+        "conflicts": len(verdict["conflicts"]),
+        "sufficient": verdict["sufficient"],
+    }
+
+
+def _found(update: Update) -> dict[str, Any]:
+    """Of one search, or of the searches for all probes."""
+    if "candidates" in update:
+        return {"candidates": len(update["candidates"])}
+    return {"candidates": len({entry for found in update["found"].values() for entry in found})}
+
+
+def _allowed(update: Update) -> dict[str, Any] | None:
+    """Of a chunk's edits, or of the one edit of a repair; None where there was none."""
+    if "edits" in update:
+        edits, rejected = update["edits"], len(update.get("result", {}).get("rejected", []))
+    elif "edit" in update:
+        edits = [update["edit"]] if update["edit"] is not None else []
+        rejected = 1 - len(edits)
+    else:
+        return None
+    return {"edits": dict(Counter(edit["op"] for edit in edits)), "rejected": rejected}
+
+
+def _answered(update: Update) -> dict[str, Any]:
+    answer = update["answer"]
+    fields = _picked(answer, "mode", "answerable", "confidence", "rounds")
+    return {**fields, "evidence": [item["id"] for item in answer["evidence"]]}
+
+
+def _picked(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: values[name] for name in names}
+
+
+_COMMITTED = (
+    "status", "committed", "probes", "passed_before", "passed_after", "ungraded", "repairs", "rolled_back",
+    "merged", "episodes",
+)  # fmt: skip
+
+_FIELDS: Mapping[str, Callable[[Update], dict[str, Any] | None]] = {
+    "staged": lambda update: {"turns": update["chunk"]},
+    "planned": lambda update: {"searches": dict(Counter(plan["operator"] for plan in update["plans"]))},
+    "found": _found,
+    "judged": _judged,
+    "settled": lambda update: _picked(update, "outdated"),
+    "guided": lambda update: {
+        name: len(update["guidance"].get(name) or []) for name in ("keep", "redundant", "conflicts")
+    },
+    "drafted": lambda update: {
+        "facts": len(update["drafts"]),
+        "unread": len(update["result"]["unextracted"]),
+        "uncovered": len(update["result"]["uncovered"]),
+    },
+    "allowed": _allowed,
+    "applied": lambda update: {
+        **_picked(update["result"], "facts", "refreshed"),
+        "rejected": len(update["result"]["rejected"]),
+    },
+    "triggered": lambda update: {"episodes": len(update["episodes"])},
+    "remembered": lambda update: {
+        **update["result"],
+        **{name: len(update["result"][name]) for name in ("rejected", "warnings")},
+    },
+    "thought": lambda update: {"answerable": update["gap"]["answerable"], "route": update[EDGE].label},
+    "refined": lambda update: {"new_query": bool(update["plans"])},
+    "answered": _answered,
+    "opened": lambda update: {"open": update["open"], "waiting": len(update["waiting"])},
+    "summarised": lambda update: _picked(update["result"], "episodes"),
+    "probed": lambda update: _picked(update, "probes"),
+    "probe_answered": lambda update: {"probe": update["answered"][0]} if "answered" in update else None,
+    "graded": lambda update: _picked(update, "passed", "failed"),
+    "repair_tried": lambda update: {"probe": update["mended"][0]} if "mended" in update else None,
+    "repair_decided": lambda update: (
+        {"probe": update["proposal"], **_picked(update["decision"], "decision", "entry")}
+        if update["proposal"] is not None
+        else None
+    ),
+    "repair_written": lambda update: {"entries": update["written"]} if "written" in update else None,
+    "rolled_back": lambda update: {"repairs": len(update["warnings"])},
+    "maintained": lambda update: update["maintained"],
+    "committed": lambda update: _picked(update["result"], *_COMMITTED),
+}
+"""What an event holds, by its name; None where there is nothing to tell."""

@@ -10,7 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.graph.context import Context
 from memcycle.graph.environment import Env
-from memcycle.graph.events import EDGE, Edge, GraphName, Told, Update, approval_asked
+from memcycle.graph.events import EDGE, Edge, GraphName, Update, approval_asked, event_of
 from memcycle.graph.node import INTERRUPT, inline, node
 
 Route = Callable[..., Any]
@@ -31,7 +31,7 @@ class Wiring:
         self,
         name: str,
         body: Callable[..., Any] | Runnable[Any, Any],
-        event: Callable[[Update], Told] | None = None,
+        event: str | None = None,
         *,
         to: str | Mapping[str, str],
         route: Route | None = None,
@@ -43,7 +43,7 @@ class Wiring:
         Args:
             name: As it is drawn.
             body: `body(state, run)`, see `memcycle.graph.node`; or a runnable, which is taken as it is.
-            event: Makes what is streamed of it; of `memcycle.graph.events`.
+            event: Name of the event that is streamed of it; see `memcycle.graph.events`.
             to: The next node; with a route the next nodes by label. A node that is not added, since a switch
                 leaves it out, is no edge's end.
             route: Which of the labels. why: the reason of that, for the event.
@@ -84,16 +84,16 @@ class Wiring:
     def _event_of(
         self,
         name: str,
-        event: Callable[[Update], Told],
+        event: str,
         taken: Callable[[Any], Any],
         reason: Callable[[Any], Any],
-    ) -> Callable[[Any, Update], Told]:
-        def made(state: Any, update: Update) -> Told:
+    ) -> Callable[[Any, Update], dict[str, Any] | None]:
+        def made(state: Any, update: Update) -> dict[str, Any] | None:
             if INTERRUPT in update:
                 fields = approval_asked(update[INTERRUPT])
             else:
                 after = {**state, **update}
-                fields = event({**update, EDGE: Edge(taken(after), reason(after))})
+                fields = event_of(event, {**update, EDGE: Edge(taken(after), reason(after))})
             return {"graph": self._name, "node": name, **fields} if fields is not None else None
 
         return made

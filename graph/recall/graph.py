@@ -8,7 +8,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
 from memcycle.core.settings import Settings
-from memcycle.graph import events, routes
+from memcycle.graph import routes
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.recall import nodes
@@ -51,22 +51,22 @@ def recall_graph(env: Env) -> CompiledStateGraph[RecallState, Context, RecallInp
     graph.add(
         "plan",
         nodes.plan,
-        events.planned,
+        "planned",
         route=routes.after_plan,
         to={"sub-questions": "decompose", "entity swap": "swap", "as asked": "search"},
     )
     graph.add(
         "decompose",
         nodes.decompose,
-        events.planned,
+        "planned",
         route=routes.before_search,
         to={"entity swap": "swap", "as asked": "search"},
     )
-    graph.add("swap", nodes.swap, events.planned, to="search")
+    graph.add("swap", nodes.swap, "planned", to="search")
     graph.add(
         "search",
         nodes.search,
-        events.found,
+        "found",
         route=routes.after_recall_search,
         to={"candidates": "judge", "no candidates": "answer", "evidence only": "present"}
         | ({"refined": "think", "reflected": "answer"} if switches.iterative else {}),
@@ -74,7 +74,7 @@ def recall_graph(env: Env) -> CompiledStateGraph[RecallState, Context, RecallInp
     graph.add(
         "judge",
         nodes.judge,
-        events.judged,
+        "judged",
         route=routes.after_recall_judge,
         why=routes.judge_reason,
         to={**PASSED, "Retry": "widen", "Refresh": "settle"},
@@ -82,42 +82,42 @@ def recall_graph(env: Env) -> CompiledStateGraph[RecallState, Context, RecallInp
     graph.add(
         "answer",
         nodes.answer,
-        events.answered,
+        "answered",
         route=routes.after_answer,
         to={"settled": END, "unsure: reflect": "reflect", "unsure: verify": "verify"},
     )
-    graph.add("present", nodes.present, events.answered, to=END)
-    graph.add("verify", nodes.verify, events.answered, to=END)
+    graph.add("present", nodes.present, "answered", to=END)
+    graph.add("verify", nodes.verify, "answered", to=END)
     if switches.iterative:
-        graph.add("widen", nodes.widen, events.found, to="search")
+        graph.add("widen", nodes.widen, "found", to="search")
         graph.add(
             "think",
             nodes.think,
-            events.thought,
+            "thought",
             route=routes.after_think,
             to={"answerable": "answer", "not answerable": "reason"},
         )
         graph.add(
             "reason",
             nodes.reason,
-            events.refined,
+            "refined",
             route=routes.after_reason,
             to={**NEW_QUERY, "nothing left": "answer"},
         )
         graph.add(
             "reflect",
             nodes.reflect,
-            events.refined,
+            "refined",
             route=routes.after_reflect,
             to={**NEW_QUERY, "settled": END, "unsure: verify": "verify"},
         )
     if refreshes:
-        graph.add("settle", nodes.settle, events.settled, to="refresh")
+        graph.add("settle", nodes.settle, "settled", to="refresh")
         reviewed = "approve_refresh" if asks else "apply_refresh"
-        graph.add("refresh", nodes.refresh, events.allowed, to=reviewed)
+        graph.add("refresh", nodes.refresh, "allowed", to=reviewed)
         graph.add("apply_refresh", nodes.apply_refresh, route=routes.after_pass, to=PASSED)
     elif switches.refresher:
-        graph.add("settle", nodes.settle, events.settled, route=routes.after_pass, to=PASSED)
+        graph.add("settle", nodes.settle, "settled", route=routes.after_pass, to=PASSED)
     if refreshes and asks:
-        graph.add("approve_refresh", nodes.approve_refresh, events.allowed, to="apply_refresh")
+        graph.add("approve_refresh", nodes.approve_refresh, "allowed", to="apply_refresh")
     return graph.compile()

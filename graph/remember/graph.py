@@ -8,7 +8,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
 from memcycle.core.settings import Settings
-from memcycle.graph import events, routes
+from memcycle.graph import routes
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.organisation import Organisation
@@ -50,22 +50,22 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     graph.add(
         "stage",
         nodes.stage,
-        events.staged,
+        "staged",
         route=routes.after_stage,
         to={"new turns": "plan", "already extracted": "trigger", "nothing new": END},
     )
-    graph.add("plan", nodes.plan, events.planned, to="search")
+    graph.add("plan", nodes.plan, "planned", to="search")
     graph.add(
         "search",
         nodes.search,
-        events.found,
+        "found",
         route=routes.after_search,
         to={"candidates": "judge", "no candidates": write},
     )
     graph.add(
         "judge",
         nodes.judge,
-        events.judged,
+        "judged",
         route=routes.judge_action,
         why=routes.judge_reason,
         to={"Pass": write, "Retry": "widen", "Refresh": "refresh"},
@@ -73,32 +73,32 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     graph.add(
         "construct",
         nodes.construct,
-        events.drafted,
+        "drafted",
         route=routes.after_construct,
         to={"covered": "check", "uncovered": "reextract"},
     )
-    graph.add("reextract", nodes.reextract, events.drafted, to="check")
-    graph.add("check", nodes.check, events.allowed, to="approve" if asks else "apply")
-    graph.add("apply", nodes.apply, events.applied, to="trigger")
+    graph.add("reextract", nodes.reextract, "drafted", to="check")
+    graph.add("check", nodes.check, "allowed", to="approve" if asks else "apply")
+    graph.add("apply", nodes.apply, "applied", to="trigger")
     graph.add(
         "trigger",
         nodes.trigger,
-        events.triggered,
+        "triggered",
         route=routes.after_trigger,
         to={"episode ends": "write_episode", "goes on": "finish"},
     )
     graph.add("write_episode", nodes.write_episode, to="finish")
-    graph.add("finish", nodes.finish, events.remembered, to=END)
+    graph.add("finish", nodes.finish, "remembered", to=END)
     if switches.guidance:
-        graph.add("guide", nodes.guide, events.guided, to="construct")
+        graph.add("guide", nodes.guide, "guided", to="construct")
     if switches.iterative:
-        graph.add("widen", nodes.widen, events.found, to="search")
+        graph.add("widen", nodes.widen, "found", to="search")
     if switches.refresher:
         reviewed = "approve_refresh" if asks else "apply_refresh"
-        graph.add("refresh", nodes.refresh, events.allowed, to=reviewed)
-        graph.add("apply_refresh", nodes.apply_refresh, events.applied, to=write)
+        graph.add("refresh", nodes.refresh, "allowed", to=reviewed)
+        graph.add("apply_refresh", nodes.apply_refresh, "applied", to=write)
     if asks:
-        graph.add("approve", nodes.approve, events.allowed, to="apply")
+        graph.add("approve", nodes.approve, "allowed", to="apply")
     if asks and switches.refresher:
-        graph.add("approve_refresh", nodes.approve, events.allowed, to="apply_refresh")
+        graph.add("approve_refresh", nodes.approve, "allowed", to="apply_refresh")
     return graph.compile()

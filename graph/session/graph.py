@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
 from memcycle.core.settings import Settings
-from memcycle.graph import events, routes
+from memcycle.graph import routes
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.node import nested
@@ -54,7 +54,7 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
     graph.add(
         "find_waiting",
         nodes.find_waiting,
-        events.opened,
+        "opened",
         route=routes.after_waiting,
         to={"turns wait": "catch_up", "none wait": "close_episode", "nothing new": END},
     )
@@ -62,35 +62,35 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
     graph.add(
         "apply_episode",
         nodes.apply_episode,
-        events.summarised,
+        "summarised",
         route=routes.after_episode,
         to={"to be examined": "probe", "as it is": "maintain"},
     )
     graph.add(
         "probe",
         examination.probe,
-        events.probed,
+        "probed",
         route=routes.after_probe,
         to={"probes": "look_up", "no probes": "maintain"},
     )
     graph.add(
         "look_up",
         examination.look_up,
-        events.found_for_probes,
+        "found",
         route=routes.after_look_up,
         to={"each probe": "examine", "nothing to ask again": "roll_back"},
     )
     graph.add(
         "grade",
         examination.grade,
-        events.graded,
+        "graded",
         route=routes.after_grade,
         to={"each failed probe": "repair", "all answered": "maintain", "asked again": "roll_back"},
     )
     graph.add(
         "consolidate",
         repair.consolidate,
-        events.repair_decided,
+        "repair_decided",
         route=routes.after_consolidate,
         to={
             "proposal": "approve_repair" if asks else "write_repair",
@@ -98,15 +98,15 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
             "nothing repaired": "maintain",
         },
     )
-    graph.add("write_repair", repair.write_repair, events.repair_written, to="consolidate")
-    graph.add("roll_back", repair.roll_back, events.rolled_back, to="maintain")
-    graph.add("maintain", nodes.maintain, events.maintained, to="commit")
-    graph.add("commit", nodes.commit, events.committed, to=END)
-    graph.add("examine", examination.examine, events.probe_answered, to="grade", state=ProbeState)
-    graph.add("repair", repair.repair, events.repair_tried, to="consolidate", state=ProbeState)
+    graph.add("write_repair", repair.write_repair, "repair_written", to="consolidate")
+    graph.add("roll_back", repair.roll_back, "rolled_back", to="maintain")
+    graph.add("maintain", nodes.maintain, "maintained", to="commit")
+    graph.add("commit", nodes.commit, "committed", to=END)
+    graph.add("examine", examination.examine, "probe_answered", to="grade", state=ProbeState)
+    graph.add("repair", repair.repair, "repair_tried", to="consolidate", state=ProbeState)
     graph.add("catch_up", nested(_nothing, remember_graph(env), _remembered), to="close_episode")
     if asks:
-        graph.add("approve_repair", repair.approve_repair, events.allowed_repair, to="write_repair")
+        graph.add("approve_repair", repair.approve_repair, "allowed", to="write_repair")
     return graph.compile().with_config(max_concurrency=env.settings.verification.at_once)
 
 
