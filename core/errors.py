@@ -1,5 +1,10 @@
 """What can go wrong, each with words for the person who meets it."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 
 class MemcycleError(Exception):
     """Base of all errors memcycle raises on purpose. `str(error)` says what, where and what to do."""
@@ -64,3 +69,11 @@ class RoleFailed(MemcycleError):
 
 class PromptError(BadInput):
     """A prompt text that cannot be used. Names the role and the placeholder."""
+
+
+def first_complaint(error: "ValidationError") -> str:
+    """The first complaint of a validation, in one line."""
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    message = first["msg"].removeprefix("Value error, ")
+    return message if place and message.startswith(place) else f"{place}: {message}"

@@ -7,7 +7,8 @@ words nor a caption gives no turn but keeps its place.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,37 @@ def read_file(path: Path) -> str:
         raise BadInput(f"{path} is not UTF-8 text") from None
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file.
+
+    Raises:
+        BadInput: there is none to be read.
+    """
+    text = read_file(path)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path} is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise BadInput(f"{path}: expected a JSON object, got {type(content).__name__}")
+    return content
+
+
+def write_object(path: Path, content: Mapping[str, Any]) -> None:
+    """Writes a JSON object, whole or not at all.
+
+    Raises:
+        BadInput: the file cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise BadInput(f"{path} cannot be written: {error.strerror}") from None
 
 
 def read_records(text: str) -> Iterator[tuple[int, dict[str, Any]]]:

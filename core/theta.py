@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from memcycle.core.errors import BadInput
+from memcycle.core.jsonl import read_object, write_object
 from memcycle.core.theta_space import (
     GONE,
     OVERRIDES,
@@ -18,9 +19,7 @@ from memcycle.core.theta_space import (
     flattened,
     is_override,
     is_same,
-    read_object,
     tree,
-    write_object,
 )
 
 AnswerStyle = Literal["concise", "explanatory", "verifying", "strict", "inferential", "choice"]

@@ -1,14 +1,11 @@
-"""Theta as a flat space of dimensions: what there is, what fits, and its files."""
+"""Theta as a flat space of dimensions: what there is, and what fits."""
 
 import difflib
-import json
 import math
-import os
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from annotated_types import Ge, Le
@@ -239,35 +236,3 @@ def tree(values: Mapping[str, Any]) -> dict[str, Any]:
             at = at.setdefault(parent, {})
         at[name] = value
     return root
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file.
-
-    Raises:
-        BadInput: there is none to be read.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadInput(f"theta {path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"theta {path} is not JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise BadInput(f"theta {path}: expected a JSON object, got {type(content).__name__}")
-    return content
-
-
-def write_object(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes a configuration.
-
-    Raises:
-        BadInput: the file cannot be written.
-    """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise BadInput(f"theta cannot be written to {path}: {error.strerror}") from None

@@ -78,41 +78,24 @@ class Conversation:
         Raises:
             BadInput: not a range, or a range that holds no session.
         """
-        numbers = _numbers(self.sessions)
-        wanted = [_bounds(part, numbers) for part in spec.split(",")]
-        for part, (low, high) in zip(spec.split(","), wanted, strict=True):
-            if not any(low <= number <= high for number in numbers):
-                raise BadInput(
-                    f"session range {part.strip()!r} holds no session: {self.name!r} has {_span(numbers)}"
-                )
-        chosen = [
-            session
-            for session, number in zip(self.sessions, numbers, strict=True)
-            if any(low <= number <= high for low, high in wanted)
-        ]
+        names = [session.name for session in self.sessions]
+        named = all(re.fullmatch(r"[0-9]{1,9}", name) for name in names)
+        numbers = [int(name) for name in names] if named else list(range(1, len(names) + 1))
+        wanted = {number for part in spec.split(",") for number in self._numbers(part.strip(), numbers)}
+        chosen = [session for session, number in zip(self.sessions, numbers, strict=True) if number in wanted]
         return replace(self, sessions=tuple(chosen))
 
-
-def _numbers(sessions: Sequence[Session]) -> list[int]:
-    names = [session.name for session in sessions]
-    if all(re.fullmatch(r"[0-9]{1,9}", name) for name in names):
-        return [int(name) for name in names]
-    return list(range(1, len(names) + 1))
-
-
-def _bounds(part: str, numbers: Sequence[int]) -> tuple[int, int]:
-    match = re.fullmatch(r"([0-9]{1,9})(?:\s*(-)\s*([0-9]{1,9})?)?", part.strip())
-    if not match:
-        raise BadInput(f"session range {part.strip()!r} is not of the form 2, 1-3, 4- or 1,3-5")
-    low = int(match[1])
-    high = int(match[3]) if match[3] else (max(numbers, default=low) if match[2] else low)
-    if high < low and match[3]:
-        raise BadInput(f"session range {part.strip()!r} runs backwards: write {high}-{low}")
-    return low, high
-
-
-def _span(numbers: Sequence[int]) -> str:
-    return f"sessions {min(numbers)} to {max(numbers)}" if numbers else "no sessions"
+    def _numbers(self, part: str, numbers: Sequence[int]) -> list[int]:
+        match = re.fullmatch(r"([0-9]{1,9})(?:\s*(-)\s*([0-9]{1,9})?)?", part)
+        if not match:
+            raise BadInput(f"session range {part!r} is not of the form 2, 1-3, 4- or 1,3-5")
+        low = int(match[1])
+        high = int(match[3]) if match[3] else (max(numbers, default=low) if match[2] else low)
+        found = [number for number in numbers if low <= number <= high]
+        if not found:
+            there = f"sessions {min(numbers)} to {max(numbers)}" if numbers else "no sessions"
+            raise BadInput(f"session range {part!r} holds no session: {self.name!r} has {there}")
+        return found
 
 
 _EPOCH_MILLISECONDS = 1e11

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from memcycle.core.errors import BadInput
+from memcycle.core.errors import BadInput, first_complaint
 from memcycle.core.settings import Settings
 from memcycle.core.theta import Theta
 from memcycle.evals.dataset import Sample
@@ -262,5 +262,4 @@ def read_request(values: Mapping[str, Any]) -> Request:
     try:
         return Request.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(f"request: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise BadInput(f"request: {first_complaint(error)}") from None

@@ -11,7 +11,7 @@ from langgraph.runtime import get_runtime
 from pydantic import ValidationError
 
 from memcycle.agents.roles import Roles
-from memcycle.core.errors import BadInput
+from memcycle.core.errors import BadInput, first_complaint
 from memcycle.core.settings import Settings
 from memcycle.graph.context import Context, ScopeOf, parent_scope, run_context
 from memcycle.graph.environment import Env, make_env
@@ -73,7 +73,6 @@ def build_memory(
     *,
     reply: Runnable[MemoryState, dict[str, Any]] | Callable[[MemoryState], dict[str, Any]] = reply,
     scope: ScopeOf | None = None,
-    version: str = "shipped",
 ) -> CompiledStateGraph[MemoryState, Context, MemoryInput, MemoryState]:
     """The parent graph: messages in; recalled evidence, a reply and what was remembered out.
 
@@ -84,9 +83,8 @@ def build_memory(
         reply: Your own node: reads `messages` and `recalled` (evidence and answer), returns
             `{"messages": [...]}`. Default: the recalled answer.
         scope: Scope from a parent's context; default reads `Context`.
-        version: Version of the pipeline, recorded on entries.
     """
-    env = make_env(roles, bank, settings, scope, version=version)
+    env = make_env(roles, bank, settings, scope)
     return memory_graph(env, reply)
 
 
@@ -175,8 +173,7 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
     try:
         Context(**options)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(f"the option {first['loc'][0]!r} does not fit: {first['msg']}") from error
+        raise BadInput(f"an option does not fit: {first_complaint(error)}") from error
     return dict(options)
 
 

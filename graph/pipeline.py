@@ -5,24 +5,22 @@ Whole pipelines can be compared, and evolved as a tree of runnable versions (Mem
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memcycle.agents.roles import Roles
-from memcycle.core.errors import BadInput
+from memcycle.core.errors import BadInput, first_complaint
+from memcycle.core.jsonl import read_object, write_object
 from memcycle.core.settings import Settings
 from memcycle.core.theta import Switches, Theta
 from memcycle.graph.context import Context
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.memory import memory_graph
-from memcycle.graph.organisation import AtomicFacts, Organisation
 from memcycle.graph.recall.graph import recall_graph
 from memcycle.graph.remember.graph import remember_graph
 from memcycle.graph.session.graph import session_graph
@@ -72,16 +70,6 @@ def _shipped_prompts() -> list[str]:
 
 
 @dataclass(frozen=True)
-class TracedNode:
-    """One node of a traced run: the graphs on the way to it, its name, its partial state, its seconds."""
-
-    path: tuple[str, ...]
-    node: str
-    update: dict[str, Any]
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Pipeline:
     """A runnable pipeline over a bank.
 
@@ -94,7 +82,6 @@ class Pipeline:
     roles: Roles
     settings: Settings
     bank: "Bank | None" = None
-    organisation: Organisation = field(default_factory=AtomicFacts)
 
     @classmethod
     def load(
@@ -119,49 +106,17 @@ class Pipeline:
 
     def save(self, path: Path | str) -> None:
         """Writes the spec as JSON, whole or not at all."""
-        target = Path(path)
-        part = target.with_name(f".{target.name}.part")
-        part.write_text(self.spec.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        part.replace(target)
+        write_object(Path(path), self.spec.model_dump(mode="json"))
 
     def graph(self, name: GraphName) -> CompiledStateGraph[Any, Context, Any, Any]:
         """One of its graphs, compiled."""
-        env = make_env(
-            self.roles, self.bank, self.settings, organisation=self.organisation, version=self.version
-        )
-        return GRAPHS[name](env)
-
-    def trace(
-        self, name: GraphName, value: Any, context: Context, config: RunnableConfig | None = None
-    ) -> Iterator[TracedNode]:
-        """Runs a graph and gives each node's step as it ends, nested graphs included."""
-        last = perf_counter()
-        run: Iterator[Any] = self.graph(name).stream(
-            value, config, context=context, stream_mode="updates", subgraphs=True
-        )
-        for path, update in run:
-            now = perf_counter()
-            for node, partial in update.items():
-                yield TracedNode(tuple(part.split(":")[0] for part in path), node, partial or {}, now - last)
-            last = now
+        return GRAPHS[name](make_env(self.roles, self.bank, self.settings, version=self.version))
 
 
 def _read_spec(source: "Path | str | Mapping[str, Any]") -> PipelineSpec:
-    if isinstance(source, Mapping):
-        return _validated(source, "pipeline")
-    try:
-        content = json.loads(Path(source).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"cannot read pipeline {source}: {error.strerror}") from error
-    except ValueError as error:
-        raise BadInput(f"pipeline {source} is not JSON: {error}") from error
-    return _validated(content, f"pipeline {source}")
-
-
-def _validated(content: Any, where: str) -> PipelineSpec:
+    content = source if isinstance(source, Mapping) else read_object(Path(source))
     try:
         return PipelineSpec.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise BadInput(f"{where}: {place or 'top level'}: {first['msg']}") from error
+        where = "pipeline" if isinstance(source, Mapping) else f"pipeline {source}"
+        raise BadInput(f"{where}: {first_complaint(error)}") from error

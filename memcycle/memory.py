@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from memcycle.core.edit import Event
 from memcycle.core.entry import Entry, Granularity, Kind, Status
-from memcycle.core.errors import BadInput, UnknownEntry
+from memcycle.core.errors import BadInput, UnknownEntry, first_complaint
 from memcycle.core.probe import Probe
 from memcycle.core.redaction import Redactor
 from memcycle.core.scope import Scope
@@ -757,14 +757,6 @@ class Memory:
     def _give_up(self, scope: Scope, error: Exception) -> None:
         """The last resort: nothing said waits for ever. The error's words are left out: they may quote it."""
         self.bank.commit_session(scope, unverified=f"it could not be ended: {type(error).__name__}")
-
-
-def first_complaint(error: ValidationError) -> str:
-    """The first complaint of a validation, in one line."""
-    first = error.errors()[0]
-    place = ".".join(map(str, first["loc"]))
-    message = first["msg"].removeprefix("Value error, ")
-    return message if place and message.startswith(place) else f"{place}: {message}"
 
 
 def _is_list(messages: Any) -> bool:

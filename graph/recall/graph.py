@@ -28,7 +28,6 @@ def build_recall(
     settings: Settings | None = None,
     *,
     scope: ScopeOf | None = None,
-    version: str = "shipped",
 ) -> CompiledStateGraph[RecallState, Context, RecallInput, RecallOutput]:
     """The recall graph: a question in, `answer` and `usage` out.
 
@@ -37,9 +36,8 @@ def build_recall(
         bank: A bank, or a callable that opens one on first use; default the shared bank of `settings.home`.
         settings: Defaults to the bank's, else to the environment's.
         scope: Scope from a parent's context; default reads `Context`.
-        version: Version of the pipeline, recorded on what it writes.
     """
-    return recall_graph(make_env(roles, bank, settings, scope, version=version))
+    return recall_graph(make_env(roles, bank, settings, scope))
 
 
 def recall_graph(env: Env) -> CompiledStateGraph[RecallState, Context, RecallInput, RecallOutput]:

@@ -27,7 +27,6 @@ def build_remember(
     *,
     scope: ScopeOf | None = None,
     organisation: Organisation | None = None,
-    version: str = "shipped",
 ) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:
     """The remember graph: messages or turns in, `result` and `usage` out.
 
@@ -37,9 +36,8 @@ def build_remember(
         settings: Defaults to the bank's, else to the environment's.
         scope: Scope from a parent's context; default reads `Context`.
         organisation: How facts become entries.
-        version: Version of the pipeline, recorded on entries.
     """
-    return remember_graph(make_env(roles, bank, settings, scope, organisation=organisation, version=version))
+    return remember_graph(make_env(roles, bank, settings, scope, organisation=organisation))
 
 
 def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:

@@ -33,7 +33,6 @@ def build_session(
     settings: Settings | None = None,
     *,
     scope: ScopeOf | None = None,
-    version: str = "shipped",
 ) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
     """The session graph: run once when the session of the context ends; `result` and `usage` out.
 
@@ -42,9 +41,8 @@ def build_session(
         bank: A bank, or a callable that opens one on first use; default the shared bank of `settings.home`.
         settings: Defaults to the bank's, else to the environment's.
         scope: Scope from a parent's context; default reads `Context`.
-        version: Version of the pipeline, recorded on entries.
     """
-    return session_graph(make_env(roles, bank, settings, scope, version=version))
+    return session_graph(make_env(roles, bank, settings, scope))
 
 
 def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memcycle.core.errors import BadInput, StoreError, UnknownEntry
+from memcycle.core.errors import BadInput, StoreError, UnknownEntry, first_complaint
 
 if TYPE_CHECKING:
     from memcycle.core.entry import Entry
@@ -145,9 +145,7 @@ def settings_of(home: Path | None, **more: Any) -> "Settings":
     try:
         return Settings.from_env(home=home, **more)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise BadInput(f"{place}: {first['msg'].removeprefix('Value error, ')}") from error
+        raise BadInput(first_complaint(error)) from error
 
 
 def open_memory(

@@ -13,7 +13,7 @@ from memcycle.core.language.tokens import content_stems
 from memcycle.core.probe import REPAIRER
 from memcycle.graph.facts import Grounded
 from memcycle.graph.organisation import Made
-from memcycle.graph.session.consolidation import decide, merged_edit, merged_text, says_twice
+from memcycle.graph.session.repair import decide, merged_edit, merged_text, says_twice
 from tests.banks import ANN, fact, said
 
 WALNUTS, CASHEWS = "Ana is allergic to walnuts", "Ana is allergic to cashews"

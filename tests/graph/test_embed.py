@@ -238,7 +238,7 @@ def test_whose_memory_is_read_from_context_and_configuration(bank, context, conf
 
 def test_what_does_not_fit_is_said(bank):
     graph = build_recall(bank=bank)
-    with pytest.raises(BadInput, match="'colour'"):
+    with pytest.raises(BadInput, match="colour"):
         embed(graph, read={}, write={}, colour="red")
     with pytest.raises(BadInput, match="'user'"):
         embed(graph, read={}, write={}, user="ann")
