@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from memcycle.core.edit import Applied, Edit, Event
 from memcycle.core.entry import Entry, Granularity, Kind, Status
 from memcycle.core.errors import BadInput, StoreError
-from memcycle.core.probe import REPAIRER, Probe, Repair, SessionReport
+from memcycle.core.probe import Probe, Repair, SessionReport
 from memcycle.core.redaction import Redactor
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
@@ -525,7 +525,7 @@ class Bank:
             Ids of the entries that changed.
         """
         with self._write(follow=bool(taken_back)) as writer:
-            changed = undo.retract(writer, scope, taken_back, actor=REPAIRER)
+            changed = undo.retract(writer, scope, taken_back)
             sessions.update_probes(writer, scope, changes)
         return changed
 

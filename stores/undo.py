@@ -11,7 +11,7 @@ from memcycle.core.probe import REPAIRER, Probe
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import entries, events, links, sessions
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
-from memcycle.stores.ledger.events import Logged, Write
+from memcycle.stores.ledger.events import Logged
 from memcycle.stores.writer import Writer, unknown
 
 _REMOVED = ("supersede", "delete", "expire")
@@ -35,8 +35,8 @@ def undo(writer: Writer, scope: Scope, entry_id: str, *, actor: str) -> Entry:
     return _restore(writer, scope, logged, actor=actor)
 
 
-def retract(writer: Writer, scope: Scope, writes: Iterable[tuple[str, str]], *, actor: str) -> list[str]:
-    """Takes back the last write of `actor` to each entry, unless that was done or overtaken since.
+def retract(writer: Writer, scope: Scope, writes: Iterable[tuple[str, str]]) -> list[str]:
+    """Takes back the last write of a repair to each entry, unless that was done or overtaken since.
 
     What it added is withdrawn, turns it united into an entry leave that again, and what it replaced or
     deleted holds again. Where another write rests on an added entry too, that entry stays, with its turns.
@@ -49,36 +49,26 @@ def retract(writer: Writer, scope: Scope, writes: Iterable[tuple[str, str]], *, 
         Ids of the entries that changed.
     """
     reasons: dict[str, list[str]] = {}
-    for named, why in writes:
-        reasons.setdefault(named, []).append(why)
-    found = [
-        (write, named, why)
-        for named, whys in reasons.items()
-        for write, why in zip(_last(writer, scope, named, actor), whys, strict=False)
-        if not write.undone
-    ]
-    changed = [
-        named
-        for write, named, why in sorted(found, key=lambda one: -one[0].seq)
-        if _retract(writer, scope, named, write.logged, actor=actor, why=why)
-    ]
+    for entry_id, why in writes:
+        reasons.setdefault(entry_id, []).append(why)
+    found: list[tuple[Logged, str]] = []
+    for entry_id, whys in reasons.items():
+        last = events.writes_by(writer.conn, scope, entry_id, REPAIRER)
+        if last and not last[0].undone:
+            found += [(write, why) for write, why in zip(last, whys, strict=False) if not write.undone]
+    found.sort(key=lambda one: -one[0].seq)
+    changed = [write.event.entry_id for write, why in found if _retract(writer, scope, write, why)]
     return list(dict.fromkeys(changed))
 
 
 def retract_repairs(writer: Writer, scope: Scope, probes: Iterable[Probe], why: str) -> list[str]:
     """Takes back what the repairs of these probes wrote, as far as it stands; see `retract`."""
     repairs = [one.repair for one in probes if one.repair is not None and one.repair.stands]
-    return retract(writer, scope, [(str(one.entry), why) for one in repairs], actor=REPAIRER)
+    return retract(writer, scope, [(str(one.entry), why) for one in repairs])
 
 
-def _last(writer: Writer, scope: Scope, entry_id: str, actor: str) -> list[Write]:
-    """What the actor wrote to an entry, the last first; nothing where the last was taken back already."""
-    writes = events.writes_by(writer.conn, scope, entry_id, actor)
-    return writes if writes and not writes[0].undone else []
-
-
-def _retract(writer: Writer, scope: Scope, entry_id: str, logged: Logged, *, actor: str, why: str) -> bool:
-    stored = entries.one(writer.conn, scope, entry_id)
+def _retract(writer: Writer, scope: Scope, logged: Logged, why: str) -> bool:
+    stored = entries.one(writer.conn, scope, logged.event.entry_id)
     if stored is None:
         return False
     lines = events.of_change(writer.conn, scope, logged.change)
@@ -86,14 +76,13 @@ def _retract(writer: Writer, scope: Scope, entry_id: str, logged: Logged, *, act
     if removed is not None:
         if not _still_stands(writer, scope, removed, lines):
             return False
-        _restore(writer, scope, Logged(logged.change, removed), actor=actor, why=why)
+        _restore(writer, scope, logged._replace(event=removed), actor=REPAIRER, why=why)
         return True
     if stored.entry.status not in RECALLABLE:
         return False
     after = _without_write(writer, stored, logged.event)
-    writer.record(
-        [events.line("undo", stored.entry, after.entry)], actor=actor, why=why, undoes=logged.change
-    )
+    undone = [events.line("undo", stored.entry, after.entry)]
+    writer.record(undone, actor=REPAIRER, why=why, undoes=logged.change)
     return True
 
 

@@ -37,23 +37,18 @@ class Change(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """A line of the log with the id of the change it belongs to."""
-
-    change: str
-    event: Event
-
-
-class Write(NamedTuple):
-    """What an actor wrote to an entry.
+    """A line of the log.
 
     Attributes:
-        seq: Of two writes the later one's is higher.
-        undone: Whether it was taken back.
+        seq: Of two lines the later one's is higher.
+        change: Id of the change it belongs to.
+        undone: Whether that change was taken back.
     """
 
     seq: int
-    logged: Logged
-    undone: bool
+    change: str
+    event: Event
+    undone: bool = False
 
 
 def state_of(entry: Entry) -> dict[str, Any]:
@@ -108,10 +103,10 @@ def last_undoable(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) ->
         " ORDER BY seq DESC LIMIT 1",
         {"scope": scope.key, "ids": json_list(ids)},
     ).fetchone()
-    return Logged(row["change"], _event(row)) if row else None
+    return Logged(row["seq"], row["change"], _event(row)) if row else None
 
 
-def writes_by(conn: sqlite3.Connection, scope: Scope, entry: str, actor: str) -> list[Write]:
+def writes_by(conn: sqlite3.Connection, scope: Scope, entry: str, actor: str) -> list[Logged]:
     """What an actor wrote to an entry, the last first.
 
     That it was replaced or deleted counts only where the actor wrote nothing else to it.
@@ -123,9 +118,7 @@ def writes_by(conn: sqlite3.Connection, scope: Scope, entry: str, actor: str) ->
         {"scope": scope.key, "entry": entry, "actor": actor},
     ).fetchall()
     put = [row for row in found if row["action"] in ("add", "update", "merge")]
-    return [
-        Write(row["seq"], Logged(row["change"], _event(row)), bool(row["undone"])) for row in put or found
-    ]
+    return [Logged(row["seq"], row["change"], _event(row), bool(row["undone"])) for row in put or found]
 
 
 def undone(conn: sqlite3.Connection, scope: Scope) -> dict[str, dict[str, str]]:
