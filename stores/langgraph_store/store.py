@@ -11,16 +11,16 @@ stay in the write-ahead log for a while.
 
 import asyncio
 import json
-import logging
+import operator
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from langgraph.store.base import (
     BaseStore,
@@ -40,11 +40,10 @@ from langgraph.store.base import (
 )
 from pydantic_core import to_jsonable_python
 
-from memcycle.core.errors import BadInput, StoreError
+from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
 from memcycle.stores.bank import Bank, shared_bank
-from memcycle.stores.langgraph_store.filter import matches
 from memcycle.stores.langgraph_store.vectors import (
     ItemEmbedder,
     Texts,
@@ -58,9 +57,13 @@ from memcycle.stores.ledger import items, meta
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.items import Namespace, StoredItem
 
-_log = logging.getLogger(__name__)
-
-SWEEP_MINUTES = 5.0
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+OPERATORS = ("$eq", "$ne", *_ORDER)
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class _Home:
     """What the first operation opens. `embedder` is None where no vectors are made."""
 
     bank: Bank
-    embedder: ItemEmbedder | None
+    embedder: "ItemEmbedder | None"
     close: Callable[[], None]
 
 
@@ -99,8 +102,8 @@ class MemcycleStore(BaseStore):
         index: LangGraph's index configuration. `embed` and `dims` are by default those of the bank's
             embedder, `fields` the value as a whole. False makes and searches no vectors.
         ttl: LangGraph's configuration of lifetimes, in minutes. Expired items are gone at once unless
-            `omit_expired` is False; any write removes them from the tables, `sweep_ttl` does it now, and with
-            `sweep_interval_minutes` a thread does it.
+            `omit_expired` is False; any write removes them from the tables, and `sweep_ttl` does it now, so
+            that no thread has to (`sweep_interval_minutes` is not read).
 
     Example:
         >>> with MemcycleStore("my-home") as store:
@@ -124,8 +127,6 @@ class MemcycleStore(BaseStore):
         self._memory, self._world = memory, world
         self._opening = threading.Lock()
         self._home: _Home | None = None
-        self._no_more_sweeps = threading.Event()
-        self._sweeper: threading.Thread | None = None
 
     # Operations
 
@@ -239,37 +240,10 @@ class MemcycleStore(BaseStore):
         """`sweep_ttl` off the event loop."""
         return await asyncio.to_thread(self.sweep_ttl)
 
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
-        """Sweeps in a thread from now on, every so many minutes; by default as configured, else 5."""
-        configured = (self.ttl_config or {}).get("sweep_interval_minutes")
-        minutes = sweep_interval_minutes or configured or SWEEP_MINUTES
-        if self._sweeper is None or not self._sweeper.is_alive():
-            self._no_more_sweeps.clear()
-            self._sweeper = threading.Thread(
-                target=self._sweep, args=(minutes * 60,), name="memcycle-sweeper", daemon=True
-            )
-            self._sweeper.start()
-
-    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Ends that thread, waiting at most so many seconds; whether it has ended."""
-        self._no_more_sweeps.set()
-        if self._sweeper is None or self._sweeper is threading.current_thread():
-            return True
-        self._sweeper.join(timeout)
-        return not self._sweeper.is_alive()
-
-    def _sweep(self, seconds: float) -> None:
-        while not self._no_more_sweeps.wait(seconds):
-            try:
-                self.sweep_ttl()
-            except StoreError as error:
-                _log.warning("expired items could not be removed: %s", error)
-
     # Opening and closing
 
     def close(self) -> None:
-        """Ends the sweeper and frees the home. Idempotent; the next operation opens it again."""
-        self.stop_ttl_sweeper()
+        """Frees the home. Idempotent; the next operation opens it again."""
         with self._opening:
             home, self._home = self._home, None
         if home is not None:
@@ -295,8 +269,6 @@ class MemcycleStore(BaseStore):
         with self._opening:
             if self._home is None:
                 self._home = self._open()
-                if (self.ttl_config or {}).get("sweep_interval_minutes"):
-                    self.start_ttl_sweeper()
             return self._home
 
     def _open(self) -> _Home:
@@ -369,7 +341,7 @@ def _searched(
     passed = (
         item
         for item in items.latest(conn, op.namespace_prefix, alive)
-        if not op.filter or matches(json.loads(item.value), op.filter)
+        if not op.filter or _matches(json.loads(item.value), op.filter)
     )
     page = slice(op.offset, op.offset + op.limit)
     question = _question(home, op)
@@ -381,6 +353,55 @@ def _searched(
         ranked = [one for one in ranked if one[0] in rows]
     found = items.by_rows(conn, [row for row, _ in ranked[page]])
     return [_Found(found[row], score) for row, score in ranked[page]]
+
+
+def _matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
+    """Whether a value has all that a filter names. Compared here: user text never becomes SQL.
+
+    A plain wanted value must be equal; of an object, each named part; of a list, each element in its place. A
+    missing key counts as None, which has no order. Numbers are ordered as numbers, also when one of the two
+    is written as text; two texts, such as dates, as texts.
+
+    Raises:
+        ValueError: unknown operator; names those there are.
+    """
+    return all(_agrees(value.get(key), part) for key, part in (wanted or {}).items())
+
+
+def _agrees(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        if any(str(key).startswith("$") for key in wanted):
+            return all(_holds(value, name, operand) for name, operand in wanted.items())
+        return isinstance(value, Mapping) and _matches(value, wanted)
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(value, list)
+            and len(value) == len(wanted)
+            and all(_agrees(one, other) for one, other in zip(value, wanted, strict=True))
+        )
+    return bool(value == wanted)
+
+
+def _holds(value: Any, name: str, operand: Any) -> bool:
+    if name == "$eq":
+        return bool(value == operand)
+    if name == "$ne":
+        return bool(value != operand)
+    if name not in _ORDER:
+        raise ValueError(f"unsupported operator {name!r} in a filter; there are {', '.join(OPERATORS)}")
+    if isinstance(value, str) and isinstance(operand, str):
+        return _ORDER[name](value, operand)
+    left, right = _number(value), _number(operand)
+    return left is not None and right is not None and _ORDER[name](left, right)
+
+
+def _number(value: Any) -> float | None:
+    if not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _item(found: StoredItem) -> Item:

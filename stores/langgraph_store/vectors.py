@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from langgraph.store.base import PutOp, ensure_embeddings, get_text_at_path, tokenize_path
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from langgraph.store.base import IndexConfig
 
     from memcycle.stores.indexes import Indexes
+    from memcycle.stores.vectors import Vectors
+
+ItemEmbedder: TypeAlias = "Vectors | Embedder"
+"""What embeds items and queries: the bank's own, or one of the store's."""
 
 WHOLE = "$"
 """The path of a value as a whole, as JSON text."""
@@ -72,17 +76,6 @@ def nearest(
         for item, score in zip(own.items, (own.vectors @ query).tolist(), strict=True):
             best[item] = max(score, best.get(item, score))
     return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))
-
-
-class ItemEmbedder(Protocol):
-    """What embeds items and queries: the bank's `Vectors`, or an `Embedder` of the store's own."""
-
-    @property
-    def id(self) -> str:
-        """Recorded with each vector; vectors of another one are not comparable."""
-
-    def of(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """Vectors by text, zero for a blank one."""
 
 
 def item_embedder(

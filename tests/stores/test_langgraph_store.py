@@ -414,7 +414,7 @@ def test_threads_write_and_read_at_once(store):
 def test_no_call_blocks_the_loop(tmp_path):
     async def use():
         with blockbuster_ctx():
-            async with MemcycleStore(tmp_path, ttl={"default_ttl": 5, "sweep_interval_minutes": 60}) as store:
+            async with MemcycleStore(tmp_path, ttl={"default_ttl": 5}) as store:
                 await asyncio.gather(*(store.aput(PEOPLE, f"k{n}", {"text": f"word{n}"}) for n in range(8)))
                 found = await store.asearch(PEOPLE, query="word3", limit=1)
                 assert await store.alist_namespaces() == [PEOPLE]

@@ -479,13 +479,6 @@ def test_a_second_put_sets_the_lifetime_anew(mortal):
     assert mortal.get(PEOPLE, "a") is not None
 
 
-def test_a_sweeper_is_started_and_stopped(mortal):
-    mortal.start_ttl_sweeper(sweep_interval_minutes=60)
-    mortal.start_ttl_sweeper(sweep_interval_minutes=60)
-    assert mortal.stop_ttl_sweeper(timeout=30)
-    assert mortal.stop_ttl_sweeper()
-
-
 def test_the_store_without_lifetimes_refuses_them():
     with pytest.raises(NotImplementedError, match="TTL is not supported"):
         InMemoryStore().put(PEOPLE, "a", {"text": "t"}, ttl=1)

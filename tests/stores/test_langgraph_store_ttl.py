@@ -1,10 +1,7 @@
 """Lifetimes of the items of our LangGraph store."""
 
-import threading
-
 import pytest
 
-from memcycle.core.errors import StoreError
 from tests.hand_clock import HandClock
 from tests.items import PEOPLE, keys, open_store
 
@@ -90,29 +87,3 @@ def test_a_read_leaves_the_time_where_it_is_told_so(mortal, now):
     store.search(PEOPLE)
     now.pass_(60 * 8)
     assert set(keys(store.search(PEOPLE))) == {"b", "ever"}
-
-
-def test_a_configured_sweeper_starts_with_the_store_and_ends_with_it(mortal, monkeypatch):
-    store = mortal(sweep_interval_minutes=60)
-    store.get(PEOPLE, "a")
-    named = [one for one in threading.enumerate() if one.name == "memcycle-sweeper"]
-    assert len(named) == 1
-    store.close()
-    assert not named[0].is_alive()
-
-
-def test_a_sweeper_sweeps_and_outlives_a_failure(mortal, caplog, monkeypatch):
-    swept, calls, store = threading.Event(), [], mortal()
-
-    def sweep():
-        calls.append(1)
-        if len(calls) == 1:
-            raise StoreError("busy")
-        swept.set()
-        return 1
-
-    monkeypatch.setattr(store, "sweep_ttl", sweep)
-    store.start_ttl_sweeper(1e-5)
-    assert swept.wait(60)
-    assert store.stop_ttl_sweeper(60)
-    assert "expired items could not be removed: busy" in caplog.text
