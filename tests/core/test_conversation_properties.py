@@ -6,7 +6,7 @@ from datetime import UTC
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memcycle.cli.files import read_conversations
+from memcycle.cli.talk import read_conversations
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_jsonl
 from memcycle.core.turn import Conversation
