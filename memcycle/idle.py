@@ -5,7 +5,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -24,10 +24,10 @@ LONGEST_LOOK = 60.0
 
 MAX_FAILURES = 1000
 
-Outcome = Literal["retry", "spoken_again", "forgotten", "given_up", "lost"]
-"""What followed a failure: another try; another end, once those who spoke meanwhile fall silent; nothing, as
-somebody ended the session otherwise; the last resort. `lost`: the session stays open in the ledger, since the
-last resort failed too or the memory was closed before another try."""
+Outcome = Literal["retry", "spoken_again", "given_up", "lost"]
+"""What followed a failure: another try; another end, once those who spoke meanwhile fall silent; the last
+resort. `lost`: the session stays open in the ledger, since the last resort failed too, or the memory was
+closed before another try."""
 
 
 class Waiting(NamedTuple):
@@ -58,12 +58,10 @@ class _Wait:
 
 @dataclass(slots=True)
 class _Run:
-    """Of a session being ended, by the thread that does it."""
+    """Of a session being ended: how often that failed before, and whether a flush waits for it."""
 
     failed: int
     urgent: bool
-    forgotten: bool = False
-    thread: int = field(default_factory=threading.get_ident)
 
 
 class IdleSessions:
@@ -86,7 +84,7 @@ class IdleSessions:
         after: float,
         *,
         now: Callable[[], datetime],
-        give_up: Callable[[Scope, Exception], None],
+        give_up: Callable[[Scope, BaseException], None],
         attempts: int = 3,
         at_once: int = 8,
         verb: str = "end",
@@ -133,16 +131,9 @@ class IdleSessions:
             _log.warning("%s was spoken in after close: nothing will %s it", _named(scope), self._verb)
 
     def forget(self, scope: Scope) -> None:
-        """Drops a session's wait, as before an explicit end of it. Does nothing inside `end` of the same one.
-
-        An end of it that is going on is not tried again if it fails. Call it before the explicit end, not
-        after: what is said meanwhile must wait anew.
-        """
+        """Drops a session's wait, since it was ended explicitly."""
         with self._state:
-            if scope != self._own():
-                self._waits.pop(scope, None)
-                if scope in self._runs:
-                    self._runs[scope].forgotten = True
+            self._waits.pop(scope, None)
 
     def run_due(self) -> None:
         """Starts ending what is due by the clock, without waiting for the thread that watches it."""
@@ -152,8 +143,7 @@ class IdleSessions:
     def flush(self, timeout: float | None = None) -> list[Scope]:
         """Ends all waiting sessions now and waits for them; failed ones are tried again without a pause.
 
-        A session spoken in after this call keeps its wait. Inside `end` its own session is left out
-        (give a timeout there: the others may need this very thread).
+        A session spoken in after this call keeps its wait. Not to be called inside `end`.
 
         Args:
             timeout: Seconds to wait at most; None waits as long as it takes.
@@ -164,7 +154,7 @@ class IdleSessions:
         """
         until = None if timeout is None else time.monotonic() + timeout
         with self._state:
-            wanted = {*self._waits, *self._runs} - {self._own()}
+            wanted = {*self._waits, *self._runs}
             for scope in wanted:
                 for state in self._states(scope):
                     state.urgent = True
@@ -192,14 +182,13 @@ class IdleSessions:
             self._stopped = True
             self._state.notify_all()
             threads = list(self._threads)
-            running, left = [*self._runs.keys() - {self._own()}], list(self._waits)
+            running, left = list(self._runs), list(self._waits)
         if running:
             _log.warning("closed while it took long to %s: %s", self._verb, _names(running))
         if left:
             _log.warning("closed too early to %s, left as they are: %s", self._verb, _names(left))
         for thread in threads:
-            if thread is not threading.current_thread():
-                thread.join(max(0.0, until - time.monotonic()))
+            thread.join(max(0.0, until - time.monotonic()))
 
     @property
     def waiting(self) -> list[Waiting]:
@@ -228,11 +217,6 @@ class IdleSessions:
 
     def _time(self) -> float:
         return self._now().timestamp()
-
-    def _own(self) -> Scope | None:
-        """The session that the calling thread is ending."""
-        me = threading.get_ident()
-        return next((scope for scope, run in self._runs.items() if run.thread == me), None)
 
     def _states(self, scope: Scope) -> list[_Wait | _Run]:
         return [state for state in (self._waits.get(scope), self._runs.get(scope)) if state is not None]
@@ -273,17 +257,6 @@ class IdleSessions:
         """Not when closed, nor when the program is ending: the graphs' own thread pools are gone by then."""
         return not self._stopped and threading.main_thread().is_alive()
 
-    def _next_try(self, run: _Run, scope: Scope) -> Outcome:
-        """What follows a failed end that is not given up."""
-        outcome: Outcome = "spoken_again"
-        if scope not in self._waits:
-            if run.forgotten:
-                return "forgotten"
-            pause = min(FIRST_RETRY * 2 ** min(run.failed - 1, 30), LONGEST_RETRY)
-            self._waits[scope] = _Wait(self._time() + pause, run.failed, run.urgent)
-            outcome = "retry"
-        return "lost" if self._stopped else outcome
-
     # What threads do
 
     def _tick(self) -> None:
@@ -319,39 +292,19 @@ class IdleSessions:
             return due[0]
 
     def _run(self, scope: Scope) -> None:
-        error: Exception | None = RuntimeError("the end of a session was broken off")
         try:
             self._end(scope)
-            error = None
-        except Exception as raised:  # noqa: BLE001 - recorded, logged and tried again, whatever it is
-            error = raised
-        finally:
-            self._settle(scope, error)
+        except BaseException as error:  # noqa: BLE001 - recorded, logged and tried again, whatever it is
+            self._settle(scope, self._failed(scope, error))
+        else:
+            self._settle(scope, None)
 
-    def _settle(self, scope: Scope, error: Exception | None) -> None:
-        failure: Failure | None = None
-        try:
-            failure = None if error is None else self._failed(scope, error)
-        finally:
-            with self._state:
-                run = self._runs.pop(scope)
-                if failure is not None:
-                    if failure.outcome == "retry":
-                        failure = failure._replace(outcome=self._next_try(run, scope))
-                    self._failures.append(failure)
-                self._start_due()
-                self._watch()
-                self._state.notify_all()
-        if failure is not None:
-            words = (self._verb, _named(scope), *failure[1:])
-            _log.warning("could not %s %s (%d): %s; %s", *words)
-
-    def _failed(self, scope: Scope, error: Exception) -> Failure:
+    def _failed(self, scope: Scope, error: BaseException) -> Failure:
         """Counts a failure; the last in a row calls the last resort, while the session is still in hand."""
         with self._state:
             run = self._runs[scope]
             run.failed += 1
-            is_last = run.failed >= self._attempts and not run.forgotten and scope not in self._waits
+            is_last = run.failed >= self._attempts and scope not in self._waits
         failure = Failure(scope, run.failed, describe_error(error), "retry")
         if not is_last:
             return failure
@@ -361,8 +314,29 @@ class IdleSessions:
             return failure._replace(error=f"{failure.error}; then {describe_error(raised)}", outcome="lost")
         return failure._replace(outcome="given_up")
 
+    def _settle(self, scope: Scope, failure: Failure | None) -> None:
+        with self._state:
+            run = self._runs.pop(scope)
+            if failure is not None:
+                if failure.outcome == "retry":
+                    failure = failure._replace(outcome=self._next_try(run, scope))
+                self._failures.append(failure)
+            self._start_due()
+            self._watch()
+            self._state.notify_all()
+        if failure is not None:
+            _log.warning("could not %s %s (%d): %s; %s", self._verb, _named(scope), *failure[1:])
 
-def describe_error(error: Exception) -> str:
+    def _next_try(self, run: _Run, scope: Scope) -> Outcome:
+        """What follows a failed end that is not given up. Called with the lock held."""
+        spoken = scope in self._waits
+        if not spoken:
+            pause = min(FIRST_RETRY * 2 ** min(run.failed - 1, 30), LONGEST_RETRY)
+            self._waits[scope] = _Wait(self._time() + pause, run.failed, run.urgent)
+        return "lost" if self._stopped else "spoken_again" if spoken else "retry"
+
+
+def describe_error(error: BaseException) -> str:
     """An error by its kind; by its words only where they are ours and quote nobody."""
     kind = type(error).__name__
     if isinstance(error, StoreError):

@@ -754,7 +754,7 @@ class Memory:
         run = self._end_run(session, scope.user, scope.workspace, None, verify=None)
         Runs(self.graphs, self.bank, self.threads).start(run).invoke()
 
-    def _give_up(self, scope: Scope, error: Exception) -> None:
+    def _give_up(self, scope: Scope, error: BaseException) -> None:
         """The last resort: nothing said waits for ever. The error's words are left out: they may quote it."""
         self.bank.commit_session(scope, unverified=f"it could not be ended: {type(error).__name__}")
 

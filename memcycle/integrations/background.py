@@ -150,7 +150,7 @@ class Recaller:
             return Recall("unavailable", why="late", seconds=seconds)
         error = future.exception()
         if error is not None:
-            why = describe_error(error) if isinstance(error, Exception) else type(error).__name__
+            why = describe_error(error)
             _log.warning("memory is unavailable: %s", why)
             return Recall("unavailable", why=why, seconds=seconds)
         return Recall.of(future.result().evidence, seconds)
@@ -324,7 +324,7 @@ class Recorder:
         self._add(scope, given)
         self._drop(scope, given)
 
-    def _give_up(self, scope: Scope, _: Exception) -> None:
+    def _give_up(self, scope: Scope, _: BaseException) -> None:
         """Drops what waits. `IdleSessions` has told of it, and the next turn gives it again."""
         self._drop(scope, self._given(scope))
 
