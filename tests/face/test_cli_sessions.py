@@ -3,6 +3,7 @@
 import io
 import json
 import shlex
+import shutil
 
 import pytest
 from rich.console import Console
@@ -68,11 +69,11 @@ def told_probes(scope, fact) -> list[Probe]:
     ]
 
 
-@pytest.fixture
-def home(cli, monkeypatch):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """Three sessions: examined, committed unverified, open; of user ann."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-    with Memory.open(cli.home, user="ann") as memory:
+    folder = tmp_path_factory.mktemp("made") / "home"
+    with Memory.open(folder, user="ann") as memory:
         for name in ("1", "2", "3"):
             said = [{**TURN, "content": f"{text} {name}"} for text in ("My dog is Pixel", "I bake")]
             memory.add(said, session=name)
@@ -86,6 +87,13 @@ def home(cli, monkeypatch):
         )
         memory.bank.commit_session(scope, until=part.until, report=report)
         memory.bank.commit_session(memory.scope().within("2"), unverified=REASON)
+    return folder
+
+
+@pytest.fixture
+def home(cli, made):
+    """A copy of it."""
+    shutil.copytree(made, cli.home)
     return cli
 
 
@@ -160,12 +168,12 @@ def test_a_session_in_words(home):
     assert "from D1:2 Ann: I bake 1" in undecided
 
 
-@pytest.mark.parametrize("args", [["sessions"], ["session", "1"], ["session", "2"], ["doctor"]])
-def test_nothing_stored_steers_the_terminal_and_a_pipe_gets_no_colours(home, args):
-    told = home.run(*args).stdout
-    assert "\x1b" not in told
-    assert "\x07" not in told
-    assert "\N{REPLACEMENT CHARACTER}[" in told
+def test_nothing_stored_steers_the_terminal_and_a_pipe_gets_no_colours(home):
+    for args in ["sessions"], ["session", "1"], ["session", "2"], ["doctor"]:
+        told = home.run(*args).stdout
+        assert "\x1b" not in told, args
+        assert "\x07" not in told, args
+        assert "\N{REPLACEMENT CHARACTER}[" in told, args
 
 
 def test_a_terminal_gets_colours(home, monkeypatch):
@@ -184,9 +192,8 @@ def test_a_terminal_gets_colours(home, monkeypatch):
     assert "\x1b[2J" not in drawn.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
+def test_bad_input(home):
+    for args, words in [
         (["session", "9", "--user", "ann"], "no session '9' of user 'ann' in workspace 'default'"),
         (["session", " ", "--user", "ann"], "session must be"),
         (["session", "1", "--user", "ben"], "no session '1' of user 'ben'"),
@@ -196,10 +203,8 @@ def test_a_terminal_gets_colours(home, monkeypatch):
         (["sessions", "verify", "9", "--user", "ann"], "sessions there: 1, 2, 3"),
         (["sessions", "verify", "1", "--user", "ben"], "no session '1' of user 'ben'"),
         (["sessions", "verify", "", "--user", "ann"], "session must be"),
-    ],
-)
-def test_bad_input(home, args, words):
-    assert words in home.fails(*args, code=2)
+    ]:
+        assert words in home.fails(*args, code=2), args
 
 
 @pytest.mark.parametrize("args", [["sessions"], ["session", "1"], ["sessions", "verify", "1"]])
@@ -208,9 +213,9 @@ def test_a_home_that_is_not_there(cli, args):
     assert not cli.home.exists()
 
 
-@pytest.mark.parametrize("args", [["session"], ["sessions", "1"], ["sessions", "verify"]])
-def test_bad_use(home, args):
-    assert home.run(*args, code=2).stdout == ""
+def test_bad_use(home):
+    for args in ["session"], ["sessions", "1"], ["sessions", "verify"]:
+        assert home.run(*args, code=2).stdout == "", args
 
 
 def test_several_users(home):

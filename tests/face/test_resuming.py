@@ -77,8 +77,12 @@ def home(tmp_path):
     return tmp_path / "home"
 
 
+def call(method: Any, *args: Any, **named: Any) -> Any:
+    return method(*args, **named)
+
+
 @pytest.fixture(params=["sync", "async"])
-def call(request):
+def either_way(request):
     """Calls a method of a memory, or awaits its awaitable form in a loop of its own."""
 
     def run(method: Any, *args: Any, **named: Any) -> Any:
@@ -99,11 +103,11 @@ def texts(memory: Memory, *statuses: str) -> list[str]:
     return sorted(one.text for one in found)
 
 
-def waiting(memory: Memory, call=lambda method, *args, **named: method(*args, **named)) -> Added:
+def waiting(memory: Memory, call=call) -> Added:
     """A run that asks about Ana's move."""
     memory.add(LIVED)
     memory.end_session(verify=False)
-    return call(memory.add, MOVED)
+    return memory.add(MOVED)
 
 
 BROKEN = [
@@ -114,7 +118,9 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("run", "where", "begin"), BROKEN, ids=[one[0] for one in BROKEN])
-def test_a_run_that_broke_off_goes_on_in_another_process_without_asking_again(home, call, run, where, begin):
+def test_a_run_that_broke_off_goes_on_in_another_process_without_asking_again(
+    home, either_way, run, where, begin
+):
     calls = Calls()
     with opened(home, roles=calls.roles) as memory:
         if run != "add":
@@ -124,12 +130,12 @@ def test_a_run_that_broke_off_goes_on_in_another_process_without_asking_again(ho
         calls.breaks_in(where[0])
         method, *args = begin(memory)
         with pytest.raises(Broken) as caught:
-            call(method, *args, thread_id="mine")
+            either_way(method, *args, thread_id="mine")
         assert "resume('mine')" in "".join(caught.value.__notes__)
         (open_run,) = memory.unfinished()
         assert (open_run.thread_id, open_run.run, open_run.pending) == ("mine", run, None)
     with opened(home, roles=calls.roles) as memory:
-        out = call(memory.resume, "mine")
+        out = either_way(memory.resume, "mine")
         assert out.thread_id == "mine"
         assert out.pending is None
         assert memory.unfinished() == []
@@ -183,14 +189,14 @@ def test_a_broken_run_goes_on_with_the_time_and_the_limits_it_began_with(home):
         assert (summary.begun, summary.session, summary.finished) == (began, "other", True)
 
 
-def test_every_run_has_a_thread_of_its_own_that_its_result_names(home, call):
+def test_every_run_has_a_thread_of_its_own_that_its_result_names(home, either_way):
     with opened(home) as memory:
         results = [
-            call(memory.add, LIVED),
-            call(memory.ask, "Where do I live?"),
-            call(memory.recall, "Where do I live?"),
-            call(memory.end_session),
-            call(memory.verify_session, "main"),
+            either_way(memory.add, LIVED),
+            either_way(memory.ask, "Where do I live?"),
+            either_way(memory.recall, "Where do I live?"),
+            either_way(memory.end_session),
+            either_way(memory.verify_session, "main"),
         ]
         ids = [one.thread_id for one in results]
         assert len(set(ids)) == len(ids)
@@ -216,7 +222,7 @@ def test_without_checkpoints_nothing_is_told_of_threads_and_nothing_can_be_resum
             memory.add(LIVED, thread_id="t")
 
 
-def test_what_cannot_be_resumed_is_refused_with_the_reason(home, call):
+def test_what_cannot_be_resumed_is_refused_with_the_reason(home):
     with opened(home) as memory:
         done = memory.add(LIVED).thread_id
         memory.threads.saver.put(
@@ -235,18 +241,18 @@ def test_what_cannot_be_resumed_is_refused_with_the_reason(home, call):
             ("x" * 201, (), "give a text of 1 to 200 characters"),
         ):
             with pytest.raises(BadInput, match=reason):
-                call(memory.resume, thread, *args)
+                memory.resume(thread, *args)
 
 
-def test_a_thread_is_used_once(home, call):
+def test_a_thread_is_used_once(home):
     with opened(home) as memory:
         memory.add(LIVED, thread_id="t")
         with pytest.raises(BadInput, match="thread 't' has a run already: resume it"):
-            call(memory.ask, "Where do I live?", thread_id="t")
+            memory.ask("Where do I live?", thread_id="t")
 
 
 @pytest.mark.parametrize("state", ["broken", "waiting"])
-def test_no_other_user_or_workspace_goes_on_with_a_run(home, call, state):
+def test_no_other_user_or_workspace_goes_on_with_a_run(home, either_way, state):
     calls = Calls()
     with opened(home, roles=calls.roles, approval=ASKED) as memory:
         thread = waiting(memory).thread_id
@@ -259,24 +265,24 @@ def test_no_other_user_or_workspace_goes_on_with_a_run(home, call, state):
         decisions = ("approve",) if state == "waiting" else ()
         for other in ({"user": "eve"}, {"user": "Ana"}, {"user": "ana "}):
             with pytest.raises(BadInput, match="is another user's"):
-                call(memory.resume, thread, *decisions, **other)
+                either_way(memory.resume, thread, *decisions, **other)
             with pytest.raises(BadInput, match="is another user's"):
-                call(memory.thread, thread, **other)
+                either_way(memory.thread, thread, **other)
             with pytest.raises(BadInput, match="is another user's"):
-                call(memory.delete_thread, thread, **other)
+                either_way(memory.delete_thread, thread, **other)
             with pytest.raises(BadInput, match="has a run already"):
-                call(memory.ask, "Where do I live?", thread_id=thread, **other)
-            assert call(memory.unfinished, **other) == []
+                either_way(memory.ask, "Where do I live?", thread_id=thread, **other)
+            assert either_way(memory.unfinished, **other) == []
         with pytest.raises(BadInput, match="is of workspace 'default', not 'second'"):
-            call(memory.resume, thread, *decisions, workspace="second")
+            either_way(memory.resume, thread, *decisions, workspace="second")
         assert (calls.counts(), texts(memory)) == (made, kept)
         assert memory.memories(user="eve") == []
         assert memory.resume(thread, *decisions).thread_id == thread
 
 
-def test_a_waiting_run_shows_what_was_and_what_would_be_and_writes_nothing(home, call):
+def test_a_waiting_run_shows_what_was_and_what_would_be_and_writes_nothing(home, either_way):
     with opened(home, approval=ASKED) as memory:
-        stopped = waiting(memory, call)
+        stopped = waiting(memory, either_way)
         (item,) = stopped.pending.items
         assert (item.action, item.before) == ("UPDATE", "I live in Vienna.")
         assert "Graz" in item.after
@@ -284,8 +290,8 @@ def test_a_waiting_run_shows_what_was_and_what_would_be_and_writes_nothing(home,
         assert stopped.pending.session == "main"
         assert stopped.facts == stopped.refreshed == []
         assert texts(memory) == ["I live in Vienna."]
-        assert call(memory.resume, stopped.thread_id).pending == stopped.pending
-        assert [one.pending for one in call(memory.unfinished)] == [stopped.pending]
+        assert either_way(memory.resume, stopped.thread_id).pending == stopped.pending
+        assert [one.pending for one in either_way(memory.unfinished)] == [stopped.pending]
 
 
 DECISIONS = [
@@ -297,16 +303,16 @@ DECISIONS = [
 
 @pytest.mark.parametrize(("decisions", "text"), DECISIONS, ids=["all", "by number", "edited"])
 def test_an_approved_change_is_written_once_by_another_process_and_no_role_is_asked_again(
-    home, call, decisions, text
+    home, decisions, text
 ):
     calls = Calls()
     with opened(home, roles=calls.roles, approval=ASKED) as memory:
-        stopped = waiting(memory, call)
+        stopped = waiting(memory)
         made = calls.counts()
     with opened(home, roles=calls.roles, approval=ASKED) as memory:
-        out = call(memory.resume, stopped.thread_id, decisions)
+        out = memory.resume(stopped.thread_id, decisions)
         if out.pending is not None:  # what the turn says is proposed again beside an edited text
-            out = call(memory.resume, stopped.thread_id, "reject")
+            out = memory.resume(stopped.thread_id, "reject")
         assert out.pending is None
         assert len(out.refreshed) == 1
         assert texts(memory) == [text]
@@ -315,13 +321,13 @@ def test_an_approved_change_is_written_once_by_another_process_and_no_role_is_as
         assert asked_before
         assert all(calls.counts()[role] == made[role] for role in asked_before)
         with pytest.raises(BadInput, match="nothing to resume"):
-            call(memory.resume, stopped.thread_id, decisions)
+            memory.resume(stopped.thread_id, decisions)
 
 
-def test_a_rejected_change_is_not_written(home, call):
+def test_a_rejected_change_is_not_written(home):
     with opened(home, approval=ASKED) as memory:
-        stopped = waiting(memory, call)
-        out = call(memory.resume, stopped.thread_id, "reject")
+        stopped = waiting(memory)
+        out = memory.resume(stopped.thread_id, "reject")
         assert "a person rejected it" in {one.why for one in out.rejected}
         assert "I live in Vienna." in texts(memory)
         assert texts(memory, "superseded") == []
@@ -331,17 +337,17 @@ def test_a_rejected_change_is_not_written(home, call):
     ("decisions", "problem"),
     [("yes please", "'yes please' is no decision"), ([{"n": 7, "decision": "approve"}], "the items are 1")],
 )
-def test_an_answer_that_cannot_be_read_is_refused_and_the_run_still_waits(home, call, decisions, problem):
+def test_an_answer_that_cannot_be_read_is_refused_and_the_run_still_waits(home, decisions, problem):
     with opened(home, approval=ASKED) as memory:
-        thread = waiting(memory, call).thread_id
+        thread = waiting(memory).thread_id
         with pytest.raises(BadInput, match=problem):
-            call(memory.resume, thread, decisions)
+            memory.resume(thread, decisions)
         assert memory.resume(thread).pending.problem
         assert texts(memory) == ["I live in Vienna."]
-        assert call(memory.resume, thread, "approve").refreshed
+        assert memory.resume(thread, "approve").refreshed
 
 
-def test_an_answer_where_nothing_waits_is_refused(home, call):
+def test_an_answer_where_nothing_waits_is_refused(home):
     calls = Calls()
     calls.breaks_in("answerer")
     with opened(home, roles=calls.roles) as memory:
@@ -349,8 +355,8 @@ def test_an_answer_where_nothing_waits_is_refused(home, call):
         with pytest.raises(Broken):
             memory.ask("Where do I live?", thread_id="t")
         with pytest.raises(BadInput, match="waits for no approval: resume it without decisions"):
-            call(memory.resume, "t", "approve")
-        assert call(memory.resume, "t").answer
+            memory.resume("t", "approve")
+        assert memory.resume("t").answer
 
 
 @pytest.mark.parametrize(
@@ -358,29 +364,29 @@ def test_an_answer_where_nothing_waits_is_refused(home, call):
     [{}, {"approval": Approval(delete=True)}, {"approval": ASKED, "switches": Switches(refresher=False)}],
     ids=["none", "less", "fewer nodes"],
 )
-def test_a_change_that_waits_is_not_slipped_past_with_other_settings(home, call, other):
+def test_a_change_that_waits_is_not_slipped_past_with_other_settings(home, other):
     with opened(home, approval=ASKED) as memory:
         thread = waiting(memory).thread_id
     with opened(home, **other) as memory:
         with pytest.raises(BadInput, match=r"was begun with other settings: .*(approval|switches)="):
-            call(memory.resume, thread, "approve")
+            memory.resume(thread, "approve")
         assert texts(memory) == ["I live in Vienna."]
 
 
-def test_an_end_that_asks_says_it_is_verifying_and_commits_after_the_answer(home, call):
+def test_an_end_that_asks_says_it_is_verifying_and_commits_after_the_answer(home):
     roles = replace(Roles.rules(), consolidator=Always(RULES["consolidator"]))
     kinds = Approval(kinds=("episodic", "semantic", "preference", "project_state", "procedural"))
     settings = {"approval": kinds, "verification": Verification(probes=3)}
     with opened(home, roles=roles, **settings) as memory:
-        added = call(memory.add, TOLD)
+        added = memory.add(TOLD)
         assert added.pending is not None
-        call(memory.resume, added.thread_id, "reject")
-        ended = call(memory.end_session)
+        memory.resume(added.thread_id, "reject")
+        ended = memory.end_session()
         assert ended.pending is not None
         assert (ended.status, ended.committed) == ("verifying", 0)
         assert memory.session("main").status == "verifying"
         while ended.pending is not None:
-            ended = call(memory.resume, ended.thread_id, "approve")
+            ended = memory.resume(ended.thread_id, "approve")
         assert type(ended) is Ended
         assert (ended.status, ended.repairs > 0) == ("committed", True)
         asked = [one.text for one in roles.consolidator.seen]
@@ -406,24 +412,24 @@ def test_a_silent_session_whose_end_asks_is_not_ended_anew_while_it_waits(home):
 
 
 @pytest.mark.parametrize("saver", [InMemorySaver, checkpointer, SqliteSaver], ids=lambda one: one.__name__)
-def test_a_saver_or_an_opened_place_is_taken_as_well_as_a_url(home, call, saver, tmp_path):
+def test_a_saver_or_an_opened_place_is_taken_as_well_as_a_url(home, saver, tmp_path):
     if saver is InMemorySaver:
         kept: Any = InMemorySaver()
     elif saver is checkpointer:
         kept = checkpointer(tmp_path / "own.sqlite3")
     else:
         with checkpointer(tmp_path / "own.sqlite3") as mine:
-            _waits_and_goes_on(home, call, mine)
+            _waits_and_goes_on(home, mine)
             assert mine.saver.conn.execute("SELECT count(*) FROM checkpoints").fetchone()[0] > 0
         return
-    _waits_and_goes_on(home, call, kept)
+    _waits_and_goes_on(home, kept)
 
 
-def _waits_and_goes_on(home: Path, call: Any, kept: Any) -> None:
+def _waits_and_goes_on(home: Path, kept: Any) -> None:
     with opened(home, kept, approval=ASKED) as memory:
-        thread = waiting(memory, call).thread_id
+        thread = waiting(memory).thread_id
     with opened(home, kept, approval=ASKED) as memory:
-        assert call(memory.resume, thread, "approve").refreshed
+        assert memory.resume(thread, "approve").refreshed
 
 
 async def test_nothing_of_a_kept_run_blocks_the_event_loop(home):
@@ -465,15 +471,15 @@ def test_approval_without_checkpoints_is_refused_with_the_way_to_give_them(home)
         opened(home, None, approval=ASKED)
 
 
-def test_forgetting_a_user_takes_the_checkpoints_of_that_user_along(home, call):
+def test_forgetting_a_user_takes_the_checkpoints_of_that_user_along(home, either_way):
     with opened(home) as memory:
         mine, theirs = memory.add(TOLD).thread_id, memory.add(TOLD, user="eve").thread_id
         second = memory.add(TOLD, workspace="second").thread_id
-        call(memory.forget_user, "ana", workspace="second")
+        either_way(memory.forget_user, "ana", workspace="second")
         assert memory.thread(mine).finished
         with pytest.raises(BadInput, match="no thread"):
             memory.thread(second, workspace="second")
-        call(memory.forget_user, "ana")
+        either_way(memory.forget_user, "ana")
         with pytest.raises(BadInput, match="no thread"):
             memory.thread(mine)
         assert memory.thread(theirs, user="eve").finished
@@ -483,10 +489,10 @@ def test_forgetting_a_user_takes_the_checkpoints_of_that_user_along(home, call):
         assert {row[0] for row in conn.execute("SELECT DISTINCT thread_id FROM writes")} <= {theirs}
 
 
-def test_a_deleted_thread_is_gone(home, call):
+def test_a_deleted_thread_is_gone(home):
     with opened(home) as memory:
         thread = memory.add(TOLD).thread_id
-        call(memory.delete_thread, thread)
+        memory.delete_thread(thread)
         with pytest.raises(BadInput, match="no thread"):
             memory.thread(thread)
 

@@ -35,8 +35,8 @@ USERS = (
     "7", '["ana", "default"]', "ana' OR '1'='1", "../ana", "ana/..", "Zoë", "Zoe\u0308", "ana\nb",
     " ana",
 )  # fmt: skip
-EACH = pytest.mark.parametrize("n", range(len(USERS)), ids=[ascii(user)[1:20] for user in USERS])
-SOME = pytest.mark.parametrize("n", (0, 3, 7, 12, 17), ids=lambda n: ascii(USERS[n])[1:20])
+EACH = range(len(USERS))
+SOME = (0, 3, 7, 12, 17)
 """For the doors that all lead to the bank, whose wall is tried with each."""
 NO_NAMES = (7, 7.0, True, ["ana"], {"$ne": ""}, "", " ", "a\0b", "a" * 513, "\ud800")
 ASKED = "What is kept on the roof, and what is the code?"
@@ -77,46 +77,52 @@ def test_no_two_users_share_an_id(home):
     assert len(everything) == len(set(everything)) > 2 * len(USERS)
 
 
-@EACH
-def test_questions_and_lists(home, n):
-    memory, user = home.memory, USERS[n]
-    every = " ".join(map(marker, range(len(USERS))))
-    seen_by(n, memory.ask(ASKED, user=user).model_dump(mode="json"))
-    seen_by(n, memory.recall(f"{ASKED} {every}", user=user, k=200).model_dump(mode="json")["evidence"])
-    seen_by(n, [one.model_dump(mode="json") for one in memory.memories(user=user)])
-    seen_by(n, memory.export(user=user))
-    found = memory.memories(user=user, search="beehives")
-    assert found
-    assert {one.scope.user for one in found} == {user}
+def test_questions_and_lists(home):
+    for n in EACH:
+        memory, user = home.memory, USERS[n]
+        every = " ".join(map(marker, range(len(USERS))))
+        seen_by(n, memory.ask(ASKED, user=user).model_dump(mode="json"))
+        seen_by(n, memory.recall(f"{ASKED} {every}", user=user, k=200).model_dump(mode="json")["evidence"])
+        seen_by(n, [one.model_dump(mode="json") for one in memory.memories(user=user)])
+        seen_by(n, memory.export(user=user))
+        found = memory.memories(user=user, search="beehives")
+        assert found
+        assert {one.scope.user for one in found} == {user}
 
 
-@SOME
-def test_sessions_and_probes(home, n):
-    memory, user = home.memory, USERS[n]
-    (summary,) = memory.sessions(user=user)
-    detail = memory.session("main", user=user)
-    assert detail.examined
-    probes = memory.probes_over(memory.memories(user=user), user=user)
-    assert {probe.id for probe in probes} <= {probe.id for probe in detail.examined}
-    seen_by(n, marker(n), summary.model_dump_json(), detail.model_dump_json(), [str(one) for one in probes])
+def test_sessions_and_probes(home):
+    for n in SOME:
+        memory, user = home.memory, USERS[n]
+        (summary,) = memory.sessions(user=user)
+        detail = memory.session("main", user=user)
+        assert detail.examined
+        probes = memory.probes_over(memory.memories(user=user), user=user)
+        assert {probe.id for probe in probes} <= {probe.id for probe in detail.examined}
+        seen_by(
+            n, marker(n), summary.model_dump_json(), detail.model_dump_json(), [str(one) for one in probes]
+        )
 
 
-@SOME
-def test_the_graphs_by_context(home, n):
-    bank, context = home.memory.bank, {"user": USERS[n], "session": "main"}
-    seen_by(n, build_recall(bank=bank).invoke({"question": ASKED}, context=context))
-    parent = StateGraph(dict)
-    parent.add_node(
-        "recall",
-        embed(
-            build_recall(bank=bank),
-            read=lambda state: {"question": ASKED},
-            write=lambda out: {"found": out["answer"]["evidence"]},
-            scope=lambda _: {"user": USERS[n]},
-        ),
-    )
-    parent.add_edge(START, "recall")
-    seen_by(n, parent.compile().invoke({}))
+def scope_of(n: int):
+    return lambda _: {"user": USERS[n]}
+
+
+def test_the_graphs_by_context(home):
+    for n in SOME:
+        bank, context = home.memory.bank, {"user": USERS[n], "session": "main"}
+        seen_by(n, build_recall(bank=bank).invoke({"question": ASKED}, context=context))
+        parent = StateGraph(dict)
+        parent.add_node(
+            "recall",
+            embed(
+                build_recall(bank=bank),
+                read=lambda state: {"question": ASKED},
+                write=lambda out: {"found": out["answer"]["evidence"]},
+                scope=scope_of(n),
+            ),
+        )
+        parent.add_edge(START, "recall")
+        seen_by(n, parent.compile().invoke({}))
 
 
 def test_the_chat_graph_and_the_end_of_a_session(tmp_path):
@@ -155,29 +161,31 @@ def shown(entry_id: str) -> ToolMessage:
     return ToolMessage(f"[{entry_id}]", tool_call_id="c0", additional_kwargs={"memcycle": "shown"})
 
 
-@SOME
-def test_the_tools(home, n):
-    use, user, other = Tools(home.memory), USERS[n], USERS[n - 1]
-    seen_by(n, use(user, "search_memory", query=ASKED))
-    stranger = home.ids[other][0]
-    assert "Nothing was done" in use(user, "memory_history", entry_id=stranger)
-    told = HumanMessage("Forget that please.")
-    refused = use(user, "forget_memory", told, shown(stranger), entry_id=stranger, quote="Forget that please")
-    assert "Nothing was done" in refused
-    assert home.memory.get(stranger, user=other).id == stranger
+def test_the_tools(home):
+    for n in SOME:
+        use, user, other = Tools(home.memory), USERS[n], USERS[n - 1]
+        seen_by(n, use(user, "search_memory", query=ASKED))
+        stranger = home.ids[other][0]
+        assert "Nothing was done" in use(user, "memory_history", entry_id=stranger)
+        told = HumanMessage("Forget that please.")
+        refused = use(
+            user, "forget_memory", told, shown(stranger), entry_id=stranger, quote="Forget that please"
+        )
+        assert "Nothing was done" in refused
+        assert home.memory.get(stranger, user=other).id == stranger
 
 
-@SOME
-def test_the_middleware_the_retriever_and_the_instructions(home, n):
-    memory, user = home.memory, USERS[n]
-    model = Recording(responses=["Fine."])
-    with MemoryMiddleware(memory, remember=False, recall_timeout=60) as recalls:
-        agent = create_agent(model, middleware=[recalls])
-        agent.invoke({"messages": [("user", ASKED)]}, context={"user": user})
-    seen_by(n, model.shown[-1])
-    seen_by(n, [one.page_content for one in MemoryRetriever(memory=memory, user=user).invoke(ASKED)])
-    config = {"configurable": {"user_id": user}}
-    seen_by(n, memory_instructions(memory, recall_timeout=60).invoke(ASKED, config))
+def test_the_middleware_the_retriever_and_the_instructions(home):
+    for n in SOME:
+        memory, user = home.memory, USERS[n]
+        model = Recording(responses=["Fine."])
+        with MemoryMiddleware(memory, remember=False, recall_timeout=60) as recalls:
+            agent = create_agent(model, middleware=[recalls])
+            agent.invoke({"messages": [("user", ASKED)]}, context={"user": user})
+        seen_by(n, model.shown[-1])
+        seen_by(n, [one.page_content for one in MemoryRetriever(memory=memory, user=user).invoke(ASKED)])
+        config = {"configurable": {"user_id": user}}
+        seen_by(n, memory_instructions(memory, recall_timeout=60).invoke(ASKED, config))
 
 
 class Recording(FakeListChatModel):
@@ -190,89 +198,91 @@ class Recording(FakeListChatModel):
         return super()._call(messages, *args, **kwargs)
 
 
-@EACH
-def test_nothing_of_anothers_is_reached_by_its_id(home, n):
-    memory, user, other = home.memory, USERS[n], USERS[n - 1]
-    before = memory.export(user=other)
-    for entry_id in home.ids[other]:
-        for act in (
-            memory.get,
-            memory.history,
-            memory.undo,
-            memory.holders,
-            lambda i, user: memory.edit(i, "mine", user=user),
-        ):
+def test_nothing_of_anothers_is_reached_by_its_id(home):
+    for n in EACH:
+        memory, user, other = home.memory, USERS[n], USERS[n - 1]
+        before = memory.export(user=other)
+        for entry_id in home.ids[other]:
+            for act in (memory.get, memory.history, memory.undo, memory.holders):
+                with pytest.raises(UnknownEntry):
+                    act(entry_id, user=user)
             with pytest.raises(UnknownEntry):
-                act(entry_id, user=user)
-        assert memory.forget(entry_id, user=user) == []
-    assert memory.export(user=other) == before
+                memory.edit(entry_id, "mine", user=user)
+            assert memory.forget(entry_id, user=user) == []
+        assert memory.export(user=other) == before
 
 
-@EACH
-def test_no_filter_widens_a_scope(home, n):
-    everybody = tuple(USERS)
-    wide = [
-        Filters(),
-        Filters(sessions=("main", *everybody)),
-        Filters(persons=everybody),
-        Filters(speakers=("user", "Ana", *everybody)),
-        Filters(since="1970-01-01T00:00:00Z", until="2999-01-01T00:00:00Z"),
-    ]  # fmt: skip
-    for filters, session in itertools.product(wide, (None, "main", USERS[n - 1], '["ana2", "default"]')):
-        request = SearchRequest(
-            scope=Scope(user=USERS[n], session=session),
-            queries=(Query(text=f"code {marker(n - 1)}", speaker=USERS[n - 1]),),
-            filters=filters,
-            k=1000,
-        )
-        hits = home.memory.bank.search(request)[0]
-        assert {hit.entry.scope.user for hit in hits} <= {USERS[n]}
+def test_no_filter_widens_a_scope(home):
+    for n in EACH:
+        everybody = tuple(USERS)
+        wide = [
+            Filters(),
+            Filters(sessions=("main", *everybody)),
+            Filters(persons=everybody),
+            Filters(speakers=("user", "Ana", *everybody)),
+            Filters(since="1970-01-01T00:00:00Z", until="2999-01-01T00:00:00Z"),
+        ]  # fmt: skip
+        for filters, session in itertools.product(wide, (None, "main", USERS[n - 1], '["ana2", "default"]')):
+            request = SearchRequest(
+                scope=Scope(user=USERS[n], session=session),
+                queries=(Query(text=f"code {marker(n - 1)}", speaker=USERS[n - 1]),),
+                filters=filters,
+                k=1000,
+            )
+            hits = home.memory.bank.search(request)[0]
+            assert {hit.entry.scope.user for hit in hits} <= {USERS[n]}
 
 
-@SOME
-def test_another_workspace_or_session_is_another(home, n):
-    memory, user = home.memory, USERS[n]
-    assert memory.memories(user=user, workspace="other") == []
-    assert memory.recall(ASKED, user=user, workspace="other").evidence == []
-    assert memory.memories(user="default", workspace=user) == []
+def test_another_workspace_or_session_is_another(home):
+    for n in SOME:
+        memory, user = home.memory, USERS[n]
+        assert memory.memories(user=user, workspace="other") == []
+        assert memory.recall(ASKED, user=user, workspace="other").evidence == []
+        assert memory.memories(user="default", workspace=user) == []
 
 
-@EACH
-def test_an_export_read_in_as_anothers_changes_nothing_of_its_own(home, n):
-    memory, user, thief = home.memory, USERS[n], f"thief of {n}"
-    before = memory.export(user=user)
-    memory.import_([{**row, "text": "stolen"} for row in before], user=thief)
-    memory.import_([{**row, "superseded_by": None, "status": "active"} for row in before], user=thief)
-    assert {row["scope"]["user"] for row in memory.export(user=thief)} == {thief}
-    assert memory.export(user=user) == before
-    assert memory.forget_user(thief) > 0
-    assert memory.export(user=user) == before
+def test_an_export_read_in_as_anothers_changes_nothing_of_its_own(home):
+    for n in EACH:
+        memory, user, thief = home.memory, USERS[n], f"thief of {n}"
+        before = memory.export(user=user)
+        memory.import_([{**row, "text": "stolen"} for row in before], user=thief)
+        memory.import_([{**row, "superseded_by": None, "status": "active"} for row in before], user=thief)
+        assert {row["scope"]["user"] for row in memory.export(user=thief)} == {thief}
+        assert memory.export(user=user) == before
+        assert memory.forget_user(thief) > 0
+        assert memory.export(user=user) == before
 
 
-@SOME
-def test_the_store_keeps_namespaces_apart(home, n):
-    if "." in USERS[n]:
-        pytest.skip("LangGraph allows no period in a label")
-    with MemcycleStore(home.memory.bank) as store:
-        labels = [user for user in USERS if "." not in user]
-        for user in labels:
-            store.put((user, "notes"), "1", {"text": marker(USERS.index(user))})
-        mine = (USERS[n],)
-        seen_by(n, [one.value for one in store.search(mine, query="code", limit=100)])
-        seen_by(n, [one.value for one in store.search(mine, limit=100)])
-        assert store.get((*mine, "notes"), "1").value == {"text": marker(n)}
-        assert store.list_namespaces(prefix=mine) == [(*mine, "notes")]
-        assert store.delete_namespace(mine) == 1
-        assert len(store.list_namespaces(limit=100)) == len(labels) - 1
-        for user in labels:
-            store.delete_namespace((user,))
+def test_the_store_keeps_namespaces_apart(home):
+    for n in SOME:
+        if "." in USERS[n]:  # LangGraph allows no period in a label
+            continue
+        with MemcycleStore(home.memory.bank) as store:
+            labels = [user for user in USERS if "." not in user]
+            for user in labels:
+                store.put((user, "notes"), "1", {"text": marker(USERS.index(user))})
+            mine = (USERS[n],)
+            seen_by(n, [one.value for one in store.search(mine, query="code", limit=100)])
+            seen_by(n, [one.value for one in store.search(mine, limit=100)])
+            assert store.get((*mine, "notes"), "1").value == {"text": marker(n)}
+            assert store.list_namespaces(prefix=mine) == [(*mine, "notes")]
+            assert store.delete_namespace(mine) == 1
+            assert len(store.list_namespaces(limit=100)) == len(labels) - 1
+            for user in labels:
+                store.delete_namespace((user,))
 
 
-@pytest.mark.parametrize("user", NO_NAMES, ids=repr)
-def test_what_is_no_name_is_refused_at_every_door(home, user):
+def test_what_is_no_name_is_refused_at_every_door(home):
+    for user in NO_NAMES:
+        for door in doors_of(home, user):
+            with pytest.raises(ValueError):  # BadInput, or pydantic's for a context
+                door()
+
+
+def doors_of(home, user):
     memory, bank = home.memory, home.memory.bank
     context = {"user": user}
-    doors = [
+    return [
         lambda: memory.add("Hello.", user=user),
         lambda: memory.ask(ASKED, user=user),
         lambda: memory.memories(user=user),
@@ -292,9 +302,6 @@ def test_what_is_no_name_is_refused_at_every_door(home, user):
         lambda: build_recall(bank=bank, scope=lambda _: context).invoke({"question": ASKED}),
         lambda: MemoryRetriever(memory=memory, user=user).invoke(ASKED),
     ]
-    for door in doors:
-        with pytest.raises(ValueError):  # BadInput, or pydantic's for a context
-            door()
 
 
 def test_the_command_line(tmp_path):
