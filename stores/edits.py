@@ -1,7 +1,7 @@
 """Applies edits: a role's as far as the guards allow, a person's as they are."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memcycle.core.edit import Action, Applied, Edit, Rejected
 from memcycle.core.entry import Entry, departure, entry_id, same_text
@@ -12,8 +12,10 @@ from memcycle.core.validity import is_older
 from memcycle.stores.ledger import entries, events, meta, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
-from memcycle.stores.vectors import Vectors
 from memcycle.stores.writer import Writer, united, unknown
+
+if TYPE_CHECKING:
+    from memcycle.stores.indexes import Vectors
 
 
 class Prepared(NamedTuple):
@@ -24,7 +26,7 @@ class Prepared(NamedTuple):
     failure: str | None = None
 
 
-def prepare(vectors: Vectors, edits: Sequence[Edit]) -> list[Prepared]:
+def prepare(vectors: "Vectors", edits: Sequence[Edit]) -> list[Prepared]:
     """The edits with the vectors of the texts they would store; one that cannot be embedded says why."""
     texts = [edit.entry.text for edit in edits if edit.entry is not None and edit.op in ("ADD", "UPDATE")]
     found, failed = vectors.of_what_works(texts)

@@ -1,24 +1,153 @@
-"""What a writing bank has beside the ledger: embedder, vector index and search, opened on need."""
+"""What a writing bank has beside the ledger: embedder, vector index and search, opened on need.
+
+`Vectors` is the embedder with the ledger's record of it: every stored vector comes from one embedder.
+"""
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from memcycle.core.errors import StoreError
+from memcycle.core.errors import EmbedderMismatch, EmbeddingFailed, StoreError
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
 from memcycle.stores.chroma.mirror import Mirror
+from memcycle.stores.ledger import meta
+from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
-from memcycle.stores.vectors import Vectors
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from memcycle.stores.embedders import Embedder
     from memcycle.stores.search.search import Search
 
 _log = logging.getLogger(__name__)
+
+
+FAILURES_IN_A_ROW = 2
+"""Single texts that fail one after another before the rest is given up: then it is not the text."""
+
+
+class Vectors:
+    """Embeds texts for storing. Thread-safe.
+
+    Args:
+        repair: Whether a home whose vectors come from another embedder may be opened, to make them anew.
+
+    Raises:
+        EmbedderMismatch: the ledger's vectors come from another embedder.
+    """
+
+    def __init__(self, ledger: Ledger, embedder: "Embedder", *, repair: bool = False) -> None:
+        self._ledger, self.embedder = ledger, embedder
+        self._lock = threading.Lock()
+        self._recorded = False
+        if not repair:
+            self.require_match()
+            if recorded := self._record():
+                embedder.expect(recorded[1])
+
+    @property
+    def id(self) -> str:
+        """The embedder's id."""
+        return self.embedder.id
+
+    def require_match(self) -> None:
+        """Refuses to mix vectors.
+
+        Raises:
+            EmbedderMismatch: the ledger's vectors come from another embedder.
+        """
+        recorded = self._record()
+        if recorded is not None and recorded[0] != self.id:
+            raise self._mismatch(*recorded)
+
+    def of(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """Vectors by text; a zero one for a blank text.
+
+        Raises:
+            EmbeddingFailed, or what the provider raises.
+        """
+        vectors = self.embedder.of(texts)
+        if vectors:
+            self._write_down()
+        return vectors
+
+    def of_what_works(self, texts: Sequence[str]) -> tuple[dict[str, Vector], dict[str, str]]:
+        """Vectors by text, and for the texts that have none the reason. One bad text spoils no other.
+
+        Raises:
+            Exception: what the provider raises when it cannot be reached or refuses the caller.
+        """
+        try:
+            return self.of(texts), {}
+        except EmbeddingFailed as error:
+            found: dict[str, Vector] = {}
+            failed: dict[str, str] = {}
+            in_a_row, why = 0, str(error)
+            for text in dict.fromkeys(texts):
+                if in_a_row < FAILURES_IN_A_ROW:
+                    try:
+                        found |= self.of([text])
+                    except EmbeddingFailed as single:
+                        in_a_row, why = in_a_row + 1, str(single)
+                    else:
+                        in_a_row = 0
+                if text not in found:
+                    failed[text] = why
+            return found, failed
+
+    def of_all_that_can(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """Vectors by text, without those that cannot be had now: for what must be stored whatever happens."""
+        try:
+            found, failed = self.of_what_works(texts)
+        except Exception as error:  # noqa: BLE001 - a turn is stored whatever an embedder raises; doctor finds it
+            # Errors of others may quote what they were sent.
+            why = error if isinstance(error, EmbedderMismatch) else type(error).__name__
+            _log.warning("%d texts stored without a vector: %s", len(set(texts)), why)
+            return {}
+        if failed:
+            _log.warning("%d texts stored without a vector: EmbeddingFailed", len(failed))
+        return found
+
+    def dimension(self) -> int:
+        """Length of the vectors, from the ledger where it knows; else asks the embedder."""
+        recorded = self._record()
+        return recorded[1] if recorded and recorded[0] == self.id else self.embedder.dim
+
+    def _record(self) -> tuple[str, int] | None:
+        with self._ledger.read() as conn:
+            return meta.embedder(conn)
+
+    def _write_down(self) -> None:
+        """Writes the embedder down with the first vectors. Two processes may come with two at once."""
+        with self._lock:
+            if self._recorded:
+                return
+            mine = (self.id, self.embedder.dim)
+            recorded = self._record()
+            if recorded is None:
+                with self._ledger.write() as conn:
+                    recorded = meta.embedder(conn) or mine
+                    meta.set_embedder(conn, *recorded)
+            if recorded != mine:
+                raise self._mismatch(*recorded)
+            self._recorded = True
+
+    def _mismatch(self, name: str, dimension: int) -> EmbedderMismatch:
+        if name == self.id:
+            return EmbedderMismatch(
+                f"the memory at {self._ledger.path.parent} has vectors of {dimension} numbers, but {name!r}"
+                f" gives {self.embedder.dim} now: use the model it had, or make the vectors anew with"
+                " `memcycle doctor --reembed`"
+            )
+        return EmbedderMismatch(
+            f"the memory at {self._ledger.path.parent} was built with the embedder {name!r} ({dimension}"
+            f" dimensions), not {self.id!r}: choose that one, or make its vectors anew with"
+            " `memcycle doctor --reembed`"
+        )
 
 
 class Indexes:

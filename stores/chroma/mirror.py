@@ -23,7 +23,7 @@ from memcycle.stores.ledger.outbox import Pending
 from memcycle.stores.locks import LOCK_FOLDER
 
 if TYPE_CHECKING:
-    from memcycle.stores.vectors import Vectors
+    from memcycle.stores.indexes import Vectors
 
 DRAIN_LOCK = "drain.lock"
 """Among the home's locks: held by whoever works off its outbox."""

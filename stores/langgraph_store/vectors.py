@@ -22,8 +22,7 @@ from memcycle.stores.ledger.items import Namespace
 if TYPE_CHECKING:
     from langgraph.store.base import IndexConfig
 
-    from memcycle.stores.indexes import Indexes
-    from memcycle.stores.vectors import Vectors
+    from memcycle.stores.indexes import Indexes, Vectors
 
 ItemEmbedder: TypeAlias = "Vectors | Embedder"
 """What embeds items and queries: the bank's own, or one of the store's."""

@@ -191,9 +191,6 @@ def _known(df: Ints, stats: Stats) -> float:
 
 RAW, FACT = GRANULARITIES.index("raw"), GRANULARITIES.index("fact")
 
-OWN_FIELDS = FIELDS - 1
-"""Fields of an entry's own row; the last one is that of the facts."""
-
 
 def with_facts(
     own: Documents, turns: Sequence[tuple[str, ...]], granularity: Ints, session: Ints, staged: Flags
@@ -219,15 +216,6 @@ def with_facts(
     fields = own.fields.copy()
     fields[:, -1] = np.bincount(raw, weights=own.fields[fact, 0], minlength=len(counts))
     return Documents(own.rows, fields, words)
-
-
-def without_facts(documents: Documents) -> Documents:
-    """The documents as they were before `with_facts`."""
-    kept = np.tile(np.arange(FIELDS) < OWN_FIELDS, len(documents.rows))
-    words = documents.words[np.repeat(kept, documents.fields.ravel())]
-    fields = documents.fields.copy()
-    fields[:, -1] = 0
-    return Documents(documents.rows, fields, words)
 
 
 def chosen(documents: Documents, places: Ints) -> Documents:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,24 +16,12 @@ from memcycle.stores.search import lexical
 from memcycle.stores.search.bm25 import Ints
 from memcycle.stores.search.request import Query
 
+if TYPE_CHECKING:
+    from memcycle.stores.embedders import Embedder
+
 DAY = 86_400.0
 _SLACK = {"minute": 1, "day": 1, "week": 3, "month": 5, "season": 10, "year": 10}
 """Days before and after a period in which what happened in it is also told."""
-
-
-class TextEmbedder(Protocol):
-    """What search asks of the embedder."""
-
-    @property
-    def id(self) -> str:
-        """Recorded with every stored vector."""
-
-    @property
-    def dim(self) -> int:
-        """Length of its vectors."""
-
-    def embed(self, texts: Sequence[str]) -> Vector:
-        """Unit vectors of texts, (n, dim); a zero row for a blank one."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +47,7 @@ class PreparedQuery:
 
 
 def prepare(
-    queries: Sequence[Query], embedder: TextEmbedder, *, speakers: Iterable[str], last: float
+    queries: Sequence[Query], embedder: "Embedder", *, speakers: Iterable[str], last: float
 ) -> list[PreparedQuery]:
     """All queries, in one embedding batch.
 

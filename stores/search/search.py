@@ -10,37 +10,31 @@ The facts that rest on a turn are not known in a larger scope, so there `facts` 
 
 import sqlite3
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from memcycle.core.entry import GRANULARITIES, Entry, Granularity
+from memcycle.core.entry import GRANULARITIES, Entry
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import entries, events
-from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.search import lexical, ranker
 from memcycle.stores.search import snapshot as snapshots
 from memcycle.stores.search.bm25 import VIEWS, Flags, Ints, Scores, Stats, weigh
-from memcycle.stores.search.query import PreparedQuery, TextEmbedder, prepare
+from memcycle.stores.search.query import PreparedQuery, prepare
 from memcycle.stores.search.ranker import Measured
 from memcycle.stores.search.request import Filters, Hit, Ranked, SearchRequest, Why
 from memcycle.stores.search.signals import Comparison
 from memcycle.stores.search.snapshot import Snapshot, Snapshots
 
+if TYPE_CHECKING:
+    from memcycle.stores.chroma.mirror import Mirror
+    from memcycle.stores.embedders import Embedder
+
 SCANNED_WHOLE = 10_000
 """Entries up to which a scope is read and scanned whole."""
 SNAPSHOT_BYTES = 256 * 1024 * 1024
 """Of snapshots kept: those of about 100,000 entries of 256 dimensions, of the scopes searched last."""
-
-
-class VectorIndex(Protocol):
-    """What search asks of the vector index."""
-
-    def query(
-        self, scope: Scope, vectors: Vector, k: int, granularity: Granularity | None
-    ) -> list[list[tuple[str, float]]]:
-        """For each vector the k nearest active entries of the base scope: id and cosine."""
 
 
 class Candidates(NamedTuple):
@@ -76,7 +70,7 @@ class Ranking(NamedTuple):
 class Search:
     """Ranks the entries of a scope for queries. Thread-safe as far as its parts are."""
 
-    def __init__(self, ledger: Ledger, index: VectorIndex, embedder: TextEmbedder) -> None:
+    def __init__(self, ledger: Ledger, index: "Mirror", embedder: "Embedder") -> None:
         self._ledger, self._index, self._embedder = ledger, index, embedder
         self._snapshots = Snapshots(SNAPSHOT_BYTES)
 

@@ -35,7 +35,6 @@ from memcycle.stores.search.bm25 import (
     chosen,
     idf,
     with_facts,
-    without_facts,
 )
 from memcycle.stores.search.lexical import LexicalTerms
 from memcycle.stores.search.request import Filters
@@ -68,7 +67,7 @@ class Snapshot:
         traits: See `memcycle.stores.search.lexical`.
         turns: Ids of the turns that a raw entry or a fact rests on.
         vectors: (entries, dim), a zero row where an entry has none of the present embedder.
-        documents: Their words, those of the facts that rest on a turn among its own.
+        own: Their words, without those of facts that rest on a turn.
     """
 
     rows: Ints
@@ -88,7 +87,12 @@ class Snapshot:
     importance: Floats
     reinforcement: Floats
     vectors: Vector
-    documents: Documents
+    own: Documents
+
+    @cached_property
+    def documents(self) -> Documents:
+        """Their words, those of the facts that rest on a turn among its own."""
+        return with_facts(self.own, self.turns, self.granularity, self.session, self.staged)
 
     @cached_property
     def index(self) -> Index:
@@ -157,7 +161,7 @@ class Snapshot:
         """About how much memory it takes once it was searched."""
         held = [getattr(self, field.name) for field in fields(self)]
         arrays = sum(value.nbytes for value in held if isinstance(value, np.ndarray))
-        words = self.documents.words.nbytes + self.documents.fields.nbytes
+        words = sum(one.words.nbytes + one.fields.nbytes for one in (self.own, self.documents))
         # An id is a string of its own, and a list of turns about another; the index, the neighbours and the
         # norms are made at the first search.
         return arrays + words + len(self.ids) * (2 * 100 + 64) + self.documents.words.size * (8 + 4 + 1)
@@ -252,11 +256,7 @@ def _merged(old: Snapshot, changed: Sequence[int], new: Snapshot) -> Snapshot:
     session, sessions = _merged_codes((old.session, old.sessions), (new.session, new.sessions), places)
     speaker, speakers = _merged_codes((old.speaker, old.speakers), (new.speaker, new.speakers), places)
     turns, ids = old.turns + new.turns, old.ids + new.ids
-    turns = [turns[place] for place in places.tolist()]
-    own = _joined(without_facts(old.documents), without_facts(new.documents))
-    documents = with_facts(
-        chosen(own, places), turns, plain["granularity"], session=session, staged=plain["staged"]
-    )
+    own = Documents(*(np.concatenate(pair) for pair in zip(old.own, new.own, strict=True)))
     return Snapshot(
         rows=rows[order],
         ids=[ids[place] for place in places.tolist()],
@@ -264,15 +264,11 @@ def _merged(old: Snapshot, changed: Sequence[int], new: Snapshot) -> Snapshot:
         sessions=sessions,
         speaker=speaker,
         speakers=speakers,
-        turns=turns,
+        turns=[turns[place] for place in places.tolist()],
         vectors=np.concatenate([old.vectors, new.vectors])[places],
-        documents=documents,
+        own=chosen(own, places),
         **plain,
     )
-
-
-def _joined(one: Documents, other: Documents) -> Documents:
-    return Documents(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
 
 
 def _merged_codes(
@@ -435,7 +431,7 @@ def _snapshot(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int) 
         importance=np.array(column["importance"], dtype=float),
         reinforcement=np.array(column["reinforcement"], dtype=float),
         vectors=_vectors(column["vector"], dim),
-        documents=with_facts(_documents(column["row"], terms), turns, granularity, session, staged),
+        own=_documents(column["row"], terms),
     )
 
 
