@@ -55,11 +55,14 @@ def answerer(value: AnswererInput) -> AnswererOutput:
 def candidates(parsed: ParsedQuestion, ranked: Sequence[Passage]) -> list[Passage]:
     """The passages that may answer, best first; none where the question has a gap.
 
-    What shares no content word with the question is none, however well the search found it.
+    What holds no more answers only where nothing that holds does. What shares no content word with the
+    question is none, however well the search found it.
     """
-    if gap_of(parsed, ranked) is not None:
-        return []
-    return [one for one in ranked if one.person > 0 and one.around > 0]
+    current = [one for one in ranked if one.memory.current]
+    for found in (current, ranked):
+        if gap_of(parsed, found) is None:
+            return [one for one in found if one.person > 0 and one.around > 0]
+    return []
 
 
 def _holding_now(own: Sequence[Passage]) -> Passage:
@@ -109,7 +112,8 @@ def _phrased(style: Style, parsed: ParsedQuestion, chosen: Sequence[Passage], ti
 
 
 def quote(memory: MemoryView, text: str) -> str:
-    """Words of a memory with who said them and on which day."""
+    """Words of a memory with who said them and on which day, and whether they hold no more."""
     source = [memory.speaker or "", format_time(memory.time, "day") if memory.time else ""]
     said = ", ".join(filter(None, source))
-    return f"{said}: “{text}”" if said else f"“{text}”"
+    ended = "" if memory.current else " (no longer so)"
+    return f"{said}: “{text}”{ended}" if said else f"“{text}”{ended}"

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memcycle.agents.rules.content import content, denies
+from memcycle.agents.rules.slots import owner_of
 from memcycle.agents.rules.statements import SMALL_TALK, sentences_of, supposes
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.language.date_forms import Reading, end_of
@@ -32,6 +33,7 @@ _COUNT = re.compile(
     r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|once|twice|couple|few|several|every)\b",
     re.IGNORECASE,
 )
+SELF = re.compile(r"\b(?:I|me|we|us)\b")
 _YOU = re.compile(r"\b(?:you|your)\b", re.IGNORECASE)
 LONGEST = 8_000
 """Characters of a memory that are read."""
@@ -87,7 +89,8 @@ def read_question(question: str, speakers: Sequence[str], now: datetime | None =
     persons = tuple(person_names(question, speakers))
     known = tuple(name for name in persons if any(same_person(name, speaker) for speaker in speakers))
     dates = tuple(read_dates(question, now)) if now else ()
-    words = content(question) - content(" ".join(known)) - ASKING
+    whole = content(question) - content(" ".join(known))
+    words = whole - ASKING or whole
     return ParsedQuestion(
         question=question,
         slot=asked_slot(question),
@@ -191,6 +194,9 @@ def _share(present: frozenset[str], weights: dict[str, float]) -> float:
 
 
 def _person_fit(parsed: ParsedQuestion, memory: MemoryView, text: str) -> float:
+    owned = content(owner_of(text, memory.speaker).partition("'s ")[2])
+    if owned and not owned & parsed.words and not SELF.search(text):
+        return 0.0  # what is said of somebody's sister is said of the sister
     if not parsed.persons:
         return 0.5
     if any(same_person(name, memory.speaker) for name in parsed.known):
@@ -249,5 +255,7 @@ def gap_of(parsed: ParsedQuestion, ranked: Sequence[Passage]) -> Gap | None:
     margin = SWAPPED_LOOSE if parsed.slot in _LOOSE or len(parsed.known) > 1 else SWAPPED
     others = max((one.topic for one in ranked if one.person == 0), default=0.0)
     if others - max(one.topic for one in own) > margin:
-        return Gap(missing, f"only others speak of this, not {' and '.join(parsed.persons)}")
+        return Gap(
+            missing, f"only others speak of this, not {' and '.join(parsed.persons) or 'who is meant'}"
+        )
     return None

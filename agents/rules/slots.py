@@ -214,14 +214,14 @@ def _sentences(text: str, speaker: str | None) -> tuple[_Sentence, ...]:
     """The first sentences of a text taken apart. Cached, since each new statement meets many stored ones."""
     found = []
     for _, _, sentence in split_sentences(text)[:MOST_SENTENCES]:
-        owner = _owner(sentence, speaker)
+        owner = owner_of(sentence, speaker)
         words = content(sentence) - content(owner.split("'")[0])
         claims = tuple(claim for clause in _CLAUSE.split(sentence) for claim in _claims(clause))
         found.append(_Sentence(sentence, owner, claims, words, _lasts(sentence)))
     return tuple(found)
 
 
-def _owner(sentence: str, speaker: str | None) -> str:
+def owner_of(sentence: str, speaker: str | None) -> str:
     """Whom a sentence is about: its speaker, one of theirs ("ana's sister"), or whom it opens with."""
     own = (speaker or "the speaker").casefold()
     opening = _LEAD.sub("", sentence)

@@ -75,6 +75,7 @@ def test_a_question_a_wish_and_function_words_answer_nothing():
         ),
         ("Where do I live?", [memory(0, "assistant", "You live in Oslo.", role="ai")]),
         ("Where do I live?", [memory(0, "user", "```\nI live in a box\n```")]),
+        ("Where do I live?", [memory(0, "user", "My sister moved to Oslo.")]),
         ("What did Ines sell?", CHAT),
         ("Who won the cup?", CHAT),
         ("Who won the cup?", []),
@@ -130,6 +131,25 @@ def test_all_that_is_listed_is_quoted_and_a_denial_comes_last():
         memory(1, "Tomek", "I work as a mechanic."),
     ]
     assert answered("What does Tomek work as?", shop).quote == "I work as a mechanic."
+
+
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        ("Where do I live?", "I moved to Graz."),
+        ("Where does my sister live?", "My sister moved to Oslo."),
+        ("What is my name?", "My name is Ann."),
+    ],
+)
+def test_what_holds_answers_before_what_no_longer_does(question, quote):
+    said_before = [
+        memory(0, "user", "I live in Linz.", current=False, score=0.9),
+        memory(1, "user", "I moved to Graz.", 9, score=0.2),
+        memory(2, "user", "My sister moved to Oslo.", 9, score=0.5),
+        memory(3, "user", "My name is Ann.", 9, score=0.1),
+    ]
+    assert answered(question, said_before).quote == quote
+    assert answered("Where do I live?", said_before[:1]).answer.endswith("“I live in Linz.” (no longer so)")
 
 
 def test_the_day_of_a_talk_is_no_answer_to_when():
