@@ -1,6 +1,7 @@
 """The command line as a test calls it: in this process, with its streams apart."""
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,25 +58,45 @@ def cli(tmp_path, monkeypatch):
     return Cli(tmp_path / "home")
 
 
+def written(path: Path, *changes: dict[str, Any]) -> str:
+    path.write_text("".join(json.dumps({**TURN, **change}) + "\n" for change in changes))
+    return str(path)
+
+
 @pytest.fixture
 def chat(tmp_path):
     """Writes a JSONL file of turns given as changes to a default one."""
 
     def write(*changes: dict[str, Any], name: str = "chat.jsonl") -> str:
-        path = tmp_path / name
-        path.write_text("".join(json.dumps({**TURN, **change}) + "\n" for change in changes))
-        return str(path)
+        return written(tmp_path / name, *changes)
 
     return write
+
+
+SMALL = (
+    {"text": "I moved to Graz last Friday."},
+    {},
+    {"speaker": "Ben", "text": "Nice! I work as a baker."},
+    {"session": "2", "text": "I made a blue bowl yesterday.", "time": "2024-06-01T12:00:00+00:00"},
+    {"session": "2", "speaker": "Ben", "text": "I live in Oslo.", "time": "2024-06-01T12:01:00+00:00"},
+)
 
 
 @pytest.fixture
 def small(chat):
     """A conversation of two sessions."""
-    return chat(
-        {"text": "I moved to Graz last Friday."},
-        {},
-        {"speaker": "Ben", "text": "Nice! I work as a baker."},
-        {"session": "2", "text": "I made a blue bowl yesterday.", "time": "2024-06-01T12:00:00+00:00"},
-        {"session": "2", "speaker": "Ben", "text": "I live in Oslo.", "time": "2024-06-01T12:01:00+00:00"},
-    )
+    return chat(*SMALL)
+
+
+@pytest.fixture(scope="session")
+def home_of_small(tmp_path_factory):
+    """A home into which user ann ingested that conversation."""
+    folder = tmp_path_factory.mktemp("small")
+    Cli(folder / "home").run("ingest", written(folder / "chat.jsonl", *SMALL), "--user", "ann")
+    return folder / "home"
+
+
+@pytest.fixture
+def ingested(cli, home_of_small):
+    """The home of the test is a copy of that one."""
+    shutil.copytree(home_of_small, cli.home)

@@ -99,8 +99,7 @@ def test_a_second_ingest_does_nothing_new(cli, small):
     assert cli.run("export", "--user", "ann").stdout == before
 
 
-def test_another_file_of_the_same_session_is_not_taken_for_the_first(cli, chat, small):
-    cli.run("ingest", small, "--user", "ann")
+def test_another_file_of_the_same_session_is_not_taken_for_the_first(cli, chat, ingested):
     more = chat({"text": "I bought a red kite today."}, name="more.jsonl")
     assert cli.json("ingest", more, "--user", "ann")["turns"] == 1
     assert cli.json("ingest", more, "--user", "ann")["turns"] == 0
@@ -148,8 +147,7 @@ def test_conversations_of_ones_own_data_set_are_told_apart(cli, tmp_path):
     assert "1, 2" in cli.fails("ingest", str(path), "--user", "ann", code=2)
 
 
-def test_evidence_only(cli, small):
-    cli.run("ingest", small, "--user", "ann")
+def test_evidence_only(cli, ingested):
     answer = cli.json("ask", "Where does Ben live?", "--user", "ann", "--evidence-only", "--k", "2")
     assert list(answer) == ASKED
     assert (answer["answer"], answer["mode"]) == (None, "evidence")
@@ -157,8 +155,7 @@ def test_evidence_only(cli, small):
     assert "Oslo" in cli.run("ask", "Where does Ben live?", "--user", "ann", "--evidence-only").stdout
 
 
-def test_memories_are_listed_and_narrowed(cli, small):
-    cli.run("ingest", small, "--user", "ann")
+def test_memories_are_listed_and_narrowed(cli, ingested):
     everything = cli.json("memories", "--user", "ann")
     assert {entry["granularity"] for entry in everything} == {"raw", "fact", "episode"}
     found = cli.json("memories", "--user", "ann", "--granularity", "raw", "--search", "pixel DOG")
@@ -171,8 +168,7 @@ def test_memories_are_listed_and_narrowed(cli, small):
     assert "No such memories" in cli.run("memories", "--user", "nobody").stderr
 
 
-def test_edit_undo_and_history_by_short_id(cli, small):
-    cli.run("ingest", small, "--user", "ann")
+def test_edit_undo_and_history_by_short_id(cli, ingested):
     [fact] = cli.json("memories", "--user", "ann", "--granularity", "fact", "--search", "pixel")
     edited = cli.json("edit", fact["id"][:8], "Ann's dog is called Voxel.")
     assert edited["supersedes"] == [fact["id"]]
@@ -185,8 +181,7 @@ def test_edit_undo_and_history_by_short_id(cli, small):
     assert fact["id"][:8] in told
 
 
-def test_forget_one(cli, small):
-    cli.run("ingest", small, "--user", "ann")
+def test_forget_one(cli, small, ingested):
     [fact] = cli.json("memories", "--user", "ann", "--granularity", "fact", "--search", "pixel")
     asked = cli.run("forget", fact["id"][:8], code=2)
     assert "also held by" in asked.stderr
@@ -209,8 +204,7 @@ def test_forget_user_leaves_no_byte(cli, chat):
     assert cli.json("forget", "--user", "ann", "--yes")["forgotten"] == 0
 
 
-def test_export_and_import(cli, small, tmp_path):
-    cli.run("ingest", small, "--user", "ann")
+def test_export_and_import(cli, ingested, tmp_path):
     lines = cli.run("export").stdout
     assert json.loads("[" + ",".join(lines.splitlines()) + "]") == cli.json("export", "--user", "ann")
     file = tmp_path / "ann.jsonl"
@@ -224,8 +218,7 @@ def test_export_and_import(cli, small, tmp_path):
     assert len(cli.json("memories", "--user", "ben")) == len(cli.json("memories", "--user", "ann"))
 
 
-def test_doctor(cli, small):
-    cli.run("ingest", small, "--user", "ann")
+def test_doctor(cli, ingested):
     report = cli.json("doctor", "--rebuild", "--reembed")
     assert report["rebuilt"] > 0
     assert report["reembedded"] > 0
@@ -233,11 +226,10 @@ def test_doctor(cli, small):
     assert "Pixel" in cli.run("ask", "What is Ann's dog called?", "--user", "ann").stdout
 
 
-def test_a_stopped_chroma_servers_files_are_freed(cli, small):
+def test_a_stopped_chroma_servers_files_are_freed(cli, ingested):
     def scrub(*args):
         return CliRunner().invoke(app, ["scrub", *args])
 
-    cli.run("ingest", small, "--user", "ann")
     data = cli.home / "chroma"
     assert json.loads(scrub(str(data), "--yes", "--json").stdout) == {"folder": str(data), "left": None}
     assert scrub(str(data), "--yes").stdout == f"Freed {data} of deleted text.\n"

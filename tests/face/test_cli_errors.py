@@ -75,9 +75,8 @@ def test_models_that_cannot_be_used(cli, small, model, words):
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.enable_socket
-def test_a_server_that_is_not_there(cli, small, monkeypatch):
+def test_a_server_that_is_not_there(cli, ingested, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _: None)
-    cli.run("ingest", small, "--user", "ann")
     options = ["--user", "ann", "--model", "openai:any", "--base-url", "http://127.0.0.1:9"]
     assert "cannot be reached" in cli.fails("ask", "Where does Ben live?", *options, code=1)
 
@@ -105,8 +104,7 @@ def test_bad_use(cli, args):
     assert cli.run(*args, code=2).stdout == ""
 
 
-def test_ids(cli, small, monkeypatch):
-    cli.run("ingest", small, "--user", "ann")
+def test_ids(cli, small, ingested, monkeypatch):
     entry = cli.json("memories", "--user", "ann")[0]
     assert "6 letters" in cli.fails("history", entry["id"][:5], code=2)
     assert "no memory 'ffffffffffff'" in cli.fails("edit", "ffffffffffff", "x", code=1)
@@ -141,8 +139,7 @@ def test_imports_that_cannot_be_read(cli, tmp_path, rows, words):
     assert all(word in error for word in words), error
 
 
-def test_one_bad_row_stores_none(cli, small, tmp_path):
-    cli.run("ingest", small, "--user", "ann")
+def test_one_bad_row_stores_none(cli, ingested, tmp_path):
     rows = cli.json("export")
     rows[-1]["importance"] = 7
     path = tmp_path / "rows.json"
@@ -153,8 +150,7 @@ def test_one_bad_row_stores_none(cli, small, tmp_path):
     assert cli.json("memories", "--user", "ben") == []
 
 
-def test_a_turn_file_is_not_imported_nor_an_export_ingested(cli, small, tmp_path):
-    cli.run("ingest", small, "--user", "ann")
+def test_a_turn_file_is_not_imported_nor_an_export_ingested(cli, small, ingested, tmp_path):
     path = tmp_path / "rows.jsonl"
     cli.run("export", "--output", str(path))
     assert "memcycle import" in cli.fails("ingest", str(path), "--user", "ben", code=2)
@@ -167,8 +163,7 @@ def test_tracebacks_on_request(cli, monkeypatch):
     assert "forget what?" in str(result.exception)
 
 
-def test_nothing_is_destroyed_without_an_answer(cli, small, monkeypatch):
-    cli.run("ingest", small, "--user", "ann")
+def test_nothing_is_destroyed_without_an_answer(cli, ingested, monkeypatch):
     monkeypatch.setattr("memcycle.cli.output.is_asked", lambda: True)
     refused = cli.run("forget", "--user", "ann", code=1, stdin="n\n")
     assert "Nothing was changed" in refused.stderr

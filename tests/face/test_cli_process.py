@@ -11,6 +11,8 @@ import pytest
 
 from memcycle import Memory
 
+pytestmark = pytest.mark.slow
+
 CLOCKS = {"recorded_at"}
 DEMO = str(files("memcycle") / "demo.jsonl")
 
@@ -53,7 +55,6 @@ def killed_after(home, lines: int) -> int:
     return int(whole[-1].rpartition("(")[2].partition("/")[0])
 
 
-@pytest.mark.slow
 def test_a_killed_ingest_is_finished_by_the_next(tmp_path):
     subprocess.run(ingest(tmp_path / "whole"), check=True, capture_output=True, timeout=120)
     broken = tmp_path / "broken"
@@ -67,7 +68,6 @@ def test_a_killed_ingest_is_finished_by_the_next(tmp_path):
     assert mended == whole
 
 
-@pytest.mark.slow
 def test_reading_works_beside_a_writer_and_a_second_writer_is_refused(tmp_path):
     with subprocess.Popen(
         ingest(tmp_path), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True

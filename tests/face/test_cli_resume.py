@@ -83,8 +83,7 @@ def test_without_checkpoints_no_thread_is_told(cli, small):
     assert not {"thread_id", "pending"} & json.loads(done.stdout).keys()
 
 
-def test_a_question_that_broke_off_is_answered_without_asking_again(cli, runs, small, monkeypatch):
-    cli.run("ingest", small, "--user", "ann")
+def test_a_question_that_broke_off_is_answered_without_asking_again(cli, runs, ingested, monkeypatch):
     calls = breaks_once(monkeypatch, "answerer", RuntimeError("the provider is down"))
     broken = cli.run("ask", "What is Ann's dog called?", *runs, code=1)
     assert "the provider is down" in broken.stderr
@@ -97,8 +96,7 @@ def test_a_question_that_broke_off_is_answered_without_asking_again(cli, runs, s
     }
 
 
-def test_ctrl_c_leaves_a_run_to_resume(cli, runs, small, monkeypatch):
-    cli.run("ingest", small, "--user", "ann")
+def test_ctrl_c_leaves_a_run_to_resume(cli, runs, ingested, monkeypatch):
     breaks_once(monkeypatch, "answerer", KeyboardInterrupt())
     broken = cli.run("ask", "What is Ann's dog called?", *runs, code=1)
     assert "Pixel" in cli.run("ask", *runs, "--resume", thread_of(broken)).stdout
@@ -207,8 +205,7 @@ def test_what_needs_checkpoints_says_so(cli, moved, args, monkeypatch):
     assert f"{args[0]} needs --checkpoints" in cli.fails("ingest", moved, "--user", "ann", *args, code=2)
 
 
-def test_a_question_and_a_thread_exclude_each_other(cli, runs, small):
-    cli.run("ingest", small, "--user", "ann")
+def test_a_question_and_a_thread_exclude_each_other(cli, runs, ingested):
     for args in (["ask", *runs], ["ask", "Where?", *runs, "--resume", "t"]):
         assert "one of the two" in cli.fails(*args, code=2)
 

@@ -28,9 +28,11 @@ class Watcher(BaseCallbackHandler):
         self.names.append(name)
 
 
-@pytest.fixture(params=[None, "memory"], ids=["no checkpoints", "own checkpoints"])
-def memory(tmp_path, request):
-    with Memory.open(tmp_path / "home", user="ann", checkpoints=request.param) as opened:
+@pytest.fixture(scope="module", params=[None, "memory"], ids=["no checkpoints", "own checkpoints"])
+def memory(tmp_path_factory, request):
+    with Memory.open(
+        tmp_path_factory.mktemp("node") / "home", user="ann", checkpoints=request.param
+    ) as opened:
         opened.add([{"role": "user", "content": "My dog is called Pixel."}], session="1")
         opened.add([{"role": "user", "content": "I moved to Graz in May."}], session="2")
         for session in ("1", "2"):
@@ -84,6 +86,7 @@ async def test_nothing_of_its_run_is_kept_among_the_parents(memory, awaited):
     assert kept == {""}
 
 
+@pytest.mark.parametrize("memory", ["memory"], indirect=True)
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 @pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
 async def test_however_the_parent_is_kept(memory, awaited, durability):

@@ -111,9 +111,13 @@ def break_after(monkeypatch, write: str, nth: int) -> None:
     monkeypatch.setattr(Bank, write, once)
 
 
-@pytest.fixture(scope="module", params=["sync", "async"])
+@pytest.fixture(scope="module")
 def mode(request):
     return request.param
+
+
+def in_mode(*modes: str):
+    return pytest.mark.parametrize("mode", modes, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +146,12 @@ def second(tmp_path, told, mode):
         yield run, bank
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(
+    ("mode", "role"),
+    [*(("sync", role) for role in ROLES), *(("async", role) for role in ("retriever", "answerer", "grader"))],
+    indirect=["mode"],
+    scope="module",
+)
 def test_a_run_broken_in_a_role_repeats_that_call_only(whole, second, role):
     (calls, expected, stored), (run, bank) = whole, second
     run.breaks_in(role)
@@ -155,6 +164,7 @@ def test_a_run_broken_in_a_role_repeats_that_call_only(whole, second, role):
     assert (out["remembered"], out["ended"]) == (expected["remembered"], expected["ended"])
 
 
+@in_mode("sync")
 @pytest.mark.parametrize(("write", "nth"), WRITES)
 def test_a_write_that_was_not_checkpointed_is_not_done_twice(whole, second, write, nth, monkeypatch):
     (calls, expected, stored), (run, bank) = whole, second
@@ -168,6 +178,7 @@ def test_a_write_that_was_not_checkpointed_is_not_done_twice(whole, second, writ
     assert out["ended"]["episodes"] == expected["ended"]["episodes"]
 
 
+@in_mode("sync", "async")
 def test_words_without_an_id_are_one_turn_after_a_resume(tmp_path, mode, monkeypatch):
     with opened(tmp_path, mode) as (run, bank):
         break_after(monkeypatch, "stage_turns", 1)
