@@ -15,6 +15,7 @@ from memcycle.core.settings import Settings
 from memcycle.memory import Memory
 
 
+@pytest.mark.slow
 async def test_a_sound_store_has_no_findings_and_a_broken_one_has(tmp_path):
     settings, persons, soak = Settings(home=tmp_path), [Person(number) for number in range(3)], Soak(3, 1, 0)
     fails = Stint("user-001", 0, (Op("end_session", "s" * 5000), Op("forget", mark="Q001x99999")))

@@ -44,6 +44,7 @@ def data(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_every_chunk_session_and_question_is_measured_with_rules_and_with_a_model(app, data):
     options = ["--data", str(data), "--conversation", "made-up", "--chunk-turns", "3", "--questions", "2"]
     result = CliRunner().invoke(app, [*options, "--json"])

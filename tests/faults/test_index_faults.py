@@ -44,6 +44,7 @@ def on_server(home, url, shards=2):
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.enable_socket
+@pytest.mark.slow
 def test_a_server_that_is_down_holds_nothing_up(tmp_path, caplog):
     with chroma_server(tmp_path / "chroma") as (url, process), on_server(tmp_path / "h", url) as bank:
         remember(bank, 1)
@@ -63,6 +64,7 @@ def test_a_server_that_is_down_holds_nothing_up(tmp_path, caplog):
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.enable_socket
+@pytest.mark.slow
 def test_a_server_that_was_restarted_is_used_again(tmp_path):
     folder = tmp_path / "chroma"
     with chroma_server(folder) as (url, process):
@@ -102,6 +104,7 @@ def in_other_shards(bank, *, but):
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.enable_socket
+@pytest.mark.slow
 def test_what_a_server_forgets_leaves_its_files_as_the_note_says(tmp_path):
     """A server keeps 2.6 MB of every collection it ever had."""
     home, data, mark = tmp_path / "h", tmp_path / "chroma", "⸘⸘⸘⸘⸘⸘"
@@ -142,6 +145,7 @@ def test_what_a_server_forgets_leaves_its_files_as_the_note_says(tmp_path):
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.enable_socket
+@pytest.mark.slow
 def test_a_server_that_lost_all_is_seen_and_filled_again(tmp_path):
     with chroma_server(tmp_path / "chroma") as (url, _), on_server(tmp_path / "h", url) as bank:
         remember(bank, 1)
@@ -169,6 +173,7 @@ def _with_a_full_disk(home, folder):
         assert whole(bank)
 
 
+@pytest.mark.slow
 def test_a_full_disk_of_chroma_costs_nothing_and_hangs_nothing(tmp_path):
     folder = tmp_path / "h" / "chroma"
     folder.mkdir(parents=True)
@@ -200,6 +205,7 @@ def _without_the_right_to_write(home):
         assert whole(bank)
 
 
+@pytest.mark.slow
 def test_a_chroma_that_cannot_be_written_costs_nothing():
     with open_folder() as folder:
         home = folder / "h"

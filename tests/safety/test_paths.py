@@ -125,15 +125,15 @@ def test_nor_through_one_laid_where_it_would_write_first(home, tmp_path):
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("where", ["missing/out.jsonl", ".", "home/ledger.sqlite3/out"])
-def test_an_export_that_cannot_be_written_says_so(home, tmp_path, where):
-    assert "cannot be written" in run(home, "export", "--user=ana", "-o", str(tmp_path / where), code=2)
+def test_an_export_that_cannot_be_written_says_so(home, tmp_path):
+    for where in "missing/out.jsonl", ".", "home/ledger.sqlite3/out":
+        assert "cannot be written" in run(home, "export", "--user=ana", "-o", str(tmp_path / where), code=2)
     assert run(home, "memories", "--user=ana", "--json").strip() != "[]"
 
 
-@pytest.mark.parametrize("name", [*NASTY, "-x"])
-def test_the_command_line_takes_any_user_as_a_name(home, tmp_path, name):
+def test_the_command_line_takes_any_user_as_a_name(home, tmp_path):
     before = {path.name for path in tmp_path.iterdir()}
-    assert run(home, "memories", f"--user={name}", "--json").strip() == "[]"
-    run(home, "export", f"--user={name}")
+    for name in (*NASTY, "-x"):
+        assert run(home, "memories", f"--user={name}", "--json").strip() == "[]"
+        run(home, "export", f"--user={name}")
     assert {path.name for path in tmp_path.iterdir()} == before

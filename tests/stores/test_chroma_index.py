@@ -68,7 +68,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["embedded", "server"])
+@pytest.fixture(params=["embedded", pytest.param("server", marks=pytest.mark.slow)])
 def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     url = None if request.param == "embedded" else request.getfixturevalue("server")
     made: list[ChromaIndex] = []
@@ -524,6 +524,7 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
         opened(Settings(home=tmp_path, chroma_url=url))
 
 
+@pytest.mark.slow
 def test_a_server_that_is_gone_later_is_named(tmp_path: Path) -> None:
     with chroma_server(tmp_path) as (url, process):
         index = opened(Settings(home=tmp_path, chroma_url=url))
@@ -549,6 +550,7 @@ def test_a_server_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytes
         index.close()
 
 
+@pytest.mark.slow
 def test_two_stores_on_a_server_do_not_see_each_other(server: str, tmp_path: Path) -> None:
     config = Settings(home=tmp_path, chroma_url=server, shards=2)
     one, other = (opened(config, store, fresh=True) for store in ("one", "other"))
@@ -562,6 +564,7 @@ def test_two_stores_on_a_server_do_not_see_each_other(server: str, tmp_path: Pat
         index.close()
 
 
+@pytest.mark.slow
 def test_two_writers_share_a_server_and_one_may_drop_what_the_other_holds(
     server: str, tmp_path: Path
 ) -> None:
@@ -578,6 +581,7 @@ def test_two_writers_share_a_server_and_one_may_drop_what_the_other_holds(
         index.close()
 
 
+@pytest.mark.slow
 def test_what_is_opened_afresh_leaves_collections_of_others(server: str, tmp_path: Path) -> None:
     config = Settings(home=tmp_path, chroma_url=server)
     index = opened(config)

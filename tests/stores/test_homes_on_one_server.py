@@ -12,7 +12,7 @@ from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, open_bank, said, texts
 from tests.chroma_server import chroma_server
 
-pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
