@@ -233,10 +233,9 @@ def _index_drift(ledger: Ledger, mirror: Mirror, embedder: str) -> dict[str, int
 
 
 def _is_copy(held: IndexedEntry, stored: StoredEntry) -> bool:
-    wanted = {key: value for key, value in metadata_of(stored.entry).items() if value is not None}
     return (
         held.text == stored.entry.text
-        and held.metadata == wanted
+        and held.metadata == metadata_of(stored.entry)
         and stored.vector is not None
         and held.vector.shape == stored.vector.shape
         and bool(np.allclose(held.vector, stored.vector, atol=1e-5))

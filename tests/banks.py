@@ -110,8 +110,7 @@ class ListIndex:
 
     def copies(self):
         for entry_id, (entry, vector) in self.held.items():
-            fields = {key: value for key, value in metadata_of(entry).items() if value is not None}
-            yield [IndexedEntry(self.shard_of(entry.scope), entry_id, entry.text, fields, vector)]
+            yield [IndexedEntry(self.shard_of(entry.scope), entry_id, entry.text, metadata_of(entry), vector)]
 
     def leftover(self) -> int:
         return 0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chromadb.api.client import Client
 
 Item = tuple[Entry, Vector]
-Metadata = dict[str, str | int | float | bool | None]
+Metadata = dict[str, str]
 
 VIEW_FIELD = "view"
 _REST = {
@@ -51,16 +51,14 @@ def where(scope: Scope, granularity: Granularity | None) -> dict[str, Any]:
 
 
 def metadata_of(entry: Entry) -> Metadata:
-    """The fields of an entry, flat; an absent one is None.
+    """The fields of an entry, flat; an absent one has no key.
 
-    No key is left out, because an upsert merges metadata: None takes an old value away. A new copy needs no
-    None (see `records_of`).
-
-    What one may want to filter by has a key of its own; the rest is one JSON object under `rest`, since each
+    An upsert merges metadata, so that a key that went missing would stay: those that have keys of their own
+    never change. What one may want to filter by has one; the rest is one JSON object under `rest`, since each
     key is a row with an index entry in Chroma's tables, which is what most of a write's time goes to.
     """
     rest = entry.model_dump(mode="json", include=_REST, exclude_none=True)
-    return {
+    fields = {
         VIEW_FIELD: view_field(entry.scope, entry.granularity),
         "user": entry.scope.user,
         "workspace": entry.scope.workspace,
@@ -73,22 +71,7 @@ def metadata_of(entry: Entry) -> Metadata:
         "observed_at": _iso(entry.observed_at),
         "rest": json.dumps(rest, ensure_ascii=False),
     }
-
-
-def records_of(items: Sequence[Item], *, new: bool) -> dict[str, Any]:
-    """Entries with their vectors as arguments of a collection's `add` (`new`) or `upsert`.
-
-    In Chroma's tables a None is a deletion, which a copy that is not there yet does not need.
-    """
-    fields = [metadata_of(entry) for entry, _ in items]
-    if new:
-        fields = [{key: value for key, value in one.items() if value is not None} for one in fields]
-    return {
-        "ids": [entry.id for entry, _ in items],
-        "embeddings": np.stack([vector for _, vector in items]),
-        "documents": [entry.text for entry, _ in items],
-        "metadatas": fields,
-    }
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _iso(time: datetime | None) -> str | None:
@@ -274,16 +257,14 @@ class ChromaIndex:
         yield from sorted(groups.items())
 
     def _put(self, shard: int, part: Sequence[Item]) -> None:
-        call = self._call
+        records = {
+            "ids": [entry.id for entry, _ in part],
+            "embeddings": np.stack([vector for _, vector in part]),
+            "documents": [entry.text for entry, _ in part],
+            "metadatas": [metadata_of(entry) for entry, _ in part],
+        }
         with self._lock, chroma_errors(self._client.where, "writing"):
-            there = call(shard, "get", {"ids": [entry.id for entry, _ in part], "include": []})
-            known = set(there["ids"]) if there else set()
-            fresh = [item for item in part if item[0].id not in known]
-            if fresh:
-                call(shard, "add", records_of(fresh, new=True))
-            if known:
-                changed = [item for item in part if item[0].id in known]
-                call(shard, "upsert", records_of(changed, new=False))
+            self._call(shard, "upsert", records)
 
     def _read(self, shard: int, method: Literal["query", "get"], **arguments: Any) -> Any:
         lock = self._lock if self._client.exclusive else nullcontext()
@@ -298,7 +279,7 @@ class ChromaIndex:
         from chromadb.errors import InternalError, NotFoundError
 
         for attempt in range(2):
-            collection = self._collection(shard, create=method in ("add", "upsert"))
+            collection = self._collection(shard, create=method == "upsert")
             if collection is None:
                 break
             try:

@@ -13,14 +13,13 @@ from memcycle.core.entry import Granularity
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma.client import ChromaClient, open_client
+from memcycle.stores.chroma.client import LOCK_FOLDER, ChromaClient, open_client
 from memcycle.stores.chroma.files import merge_full_text
 from memcycle.stores.chroma.index import ChromaIndex
 from memcycle.stores.ledger import entries, meta, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import BUSY_SECONDS, Ledger
 from memcycle.stores.ledger.outbox import Pending
-from memcycle.stores.locks import LOCK_FOLDER
 
 if TYPE_CHECKING:
     from memcycle.stores.indexes import Vectors

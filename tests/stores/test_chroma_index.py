@@ -165,24 +165,16 @@ def test_of_one_id_twice_in_a_batch_the_last_wins(index: ChromaIndex) -> None:
     assert index.query(ANA, vector("dogs")[None], 1)[0] == [(item.id, pytest.approx(1, abs=1e-5))]
 
 
-def test_an_upsert_replaces_all_that_was_there(index: ChromaIndex, raw_records: Callable[..., Any]) -> None:
-    first = entry("dogs", speaker="Ana", valid_until=NOON)
+def test_an_upsert_replaces_what_may_change(index: ChromaIndex, raw_records: Callable[..., Any]) -> None:
+    first, new = entry("dogs", speaker="Ana", valid_until=NOON), entry("cats", speaker="Ben")
     put(index, first)
-    put(index, first.model_copy(update={"speaker": None, "valid_until": None, "kind": "semantic"}))
-    metadata = raw_records(index)[first.id][1]
-    assert metadata["kind"] == "semantic"
-    assert "speaker" not in metadata
-    assert "valid_until" not in metadata["rest"]
-
-
-def test_new_and_known_entries_go_in_together(index: ChromaIndex, raw_records: Callable[..., Any]) -> None:
-    known, new = entry("dogs", speaker="Ana"), entry("cats", speaker="Ben")
-    put(index, known)
-    put(index, known.model_copy(update={"speaker": None, "kind": "semantic"}), new)
+    put(index, first.model_copy(update={"valid_until": None, "turns": ("D1:1", "D1:2")}), new)
     records = raw_records(index)
-    assert {id_: (fields["kind"], fields.get("speaker")) for id_, (_, fields) in records.items()} == {
-        known.id: ("semantic", None),
-        new.id: ("episodic", "Ben"),
+    assert json.loads(records[first.id][1]["turns"]) == ["D1:1", "D1:2"]
+    assert "valid_until" not in records[first.id][1]["rest"]
+    assert {id_: fields["speaker"] for id_, (_, fields) in records.items()} == {
+        first.id: "Ana",
+        new.id: "Ben",
     }
 
 

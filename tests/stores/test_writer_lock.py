@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import pytest
 
 from memcycle.core.errors import StoreBusy, StoreError
-from memcycle.stores.locks import WriterLock
+from memcycle.stores.chroma.client import WriterLock
 
 HOLD = """
 import sys
 from pathlib import Path
-from memcycle.stores.locks import WriterLock
+from memcycle.stores.chroma.client import WriterLock
 lock = WriterLock(Path(sys.argv[1])).acquire(0)
 print("held", flush=True)
 sys.stdin.read()
