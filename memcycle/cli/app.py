@@ -18,6 +18,7 @@ from memcycle.cli.configure import (
     show_theta,
     theta,
 )
+from memcycle.cli.demo import demo
 from memcycle.cli.home import doctor, graph, maintain, scrub
 from memcycle.cli.measure import (
     DATA_SETS,
@@ -31,7 +32,7 @@ from memcycle.cli.measure import (
 from memcycle.cli.memories import edit, export, forget, history, import_, memories, undo
 from memcycle.cli.output import explained
 from memcycle.cli.sessions import session, sessions, verify
-from memcycle.cli.talk import ask, demo, ingest
+from memcycle.cli.talk import ask, ingest
 
 Command = Callable[..., Any]
 

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memcycle.cli.demo import conversation
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
-from memcycle.demo import conversation
 from memcycle.ingest import Progress, ingest
 from memcycle.memory import Memory
 from memcycle.stores.ledger.connection import Ledger

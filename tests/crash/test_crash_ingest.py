@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memcycle.demo import conversation
+from memcycle.cli.demo import conversation
 from tests.crash.ingest_and_die import open_memory
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typer.testing import CliRunner
 
 from memcycle.cli.app import app
-from memcycle.demo import QUESTIONS, conversation
+from memcycle.cli.demo import QUESTIONS, conversation
 
 
 def test_the_conversation_is_worth_showing():

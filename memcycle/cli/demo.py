@@ -1,19 +1,32 @@
-"""The demonstration: a small conversation written for it, remembered step by step, then questioned."""
+"""`demo`: a small conversation written for it, remembered step by step, then questioned."""
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from datetime import UTC
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from memcycle.cli import options as opt
+from memcycle.cli.options import open_memory, settings_of
+from memcycle.cli.output import print_json, say, say_answer, say_usage, screen, shown
+from memcycle.cli.sessions import say_probes, sources
 from memcycle.core.jsonl import read_jsonl
-from memcycle.core.probe import Probe
-from memcycle.core.scope import Scope
 from memcycle.core.turn import Conversation
-from memcycle.graph.context import Context
-from memcycle.graph.events import Event
-from memcycle.memory import Memory
-from memcycle.results import Answer, SessionDetail
+
+if TYPE_CHECKING:
+    from memcycle.core.probe import Probe
+    from memcycle.core.scope import Scope
+    from memcycle.graph.events import Event
+    from memcycle.memory import Memory
+    from memcycle.results import Answer
 
 USER = "demo"
 
@@ -32,20 +45,11 @@ QUESTIONS = (
 
 _EXAMINED = ("probes", "passed_before", "passed_after", "ungraded", "repairs", "rolled_back", "merged")
 
-
-@dataclass(frozen=True)
-class Step:
-    """What one node decided.
-
-    Attributes:
-        graph: `remember`, `session` or `recall`.
-        about: The session, or the question.
-    """
-
-    graph: str
-    about: str
-    node: str
-    words: str
+_SOURCES = 3
+_PROBES = 3
+_NOTABLE = ("CONFLICT", "SUPERSEDED", "RETRY", "UPDATE ", "INSERT ", "MERGE ", "rolled back", "UNVERIFIED")
+_NAMES = 14
+"""Columns for the name of a node."""
 
 
 def conversation() -> Conversation:
@@ -54,40 +58,161 @@ def conversation() -> Conversation:
     return read_jsonl(text, zone=UTC, name="demo")
 
 
-def remember(memory: Memory) -> Iterator[Step]:
-    """Remembers the conversation, a session a chunk; gives a step for each node that decides something."""
+def demo(
+    *,
+    home: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the memory here.", show_default="a folder that is removed"),
+    ] = None,
+    model: opt.Model = "rules",
+    base_url: opt.BaseUrl = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Remember a small conversation, showing what each node decides, then answer questions from it.
+
+    Examples:
+        memcycle demo
+        memcycle demo --json
+    """
+    with (
+        _home(home) as place,
+        open_memory(settings_of(place), model=model, base_url=base_url, new=True) as memory,
+    ):
+        if as_json:
+            _remember(memory)
+            print_json(_summary(memory, [_recall(memory, question)[1] for question in QUESTIONS]))
+        else:
+            _run(memory, model=model, kept=home)
+
+
+@contextmanager
+def _home(home: Path | None) -> Iterator[Path]:
+    if home is not None:
+        yield home
+        return
+    with tempfile.TemporaryDirectory(prefix="memcycle-demo-") as folder:
+        yield Path(folder)
+
+
+def _remember(memory: "Memory", *, loud: bool = False) -> None:
+    """Remembers the conversation, a session a chunk."""
     for session in conversation().sessions:
-        context = Context(user=USER, session=session.name)
+        if loud:
+            screen().print(Rule(f"session {session.name}", style="dim", align="left"))
         turns = [turn.model_dump(mode="json") for turn in session.turns]
-        yield from _steps(memory, "remember", {"turns": turns}, context, session.name)
-        yield from _steps(memory, "session", {}, context, session.name)
+        for graph, value in (("remember", {"turns": turns}), ("session", {})):
+            _run_graph(memory, graph, value, _say_step if loud else None, session.name)
 
 
-def ask(memory: Memory, question: str) -> Iterator[Step | Answer]:
-    """Answers a question; gives a step for each node that decides something, then the answer."""
-    out = yield from _steps(memory, "recall", {"question": question}, Context(user=USER), question)
-    yield Answer.of(question, out)
+def _recall(memory: "Memory", question: str) -> "tuple[list[str], Answer]":
+    """The nodes that decided something on the way to an answer, and the answer."""
+    from memcycle.results import Answer
+
+    nodes: list[str] = []
+    out = _run_graph(memory, "recall", {"question": question}, lambda node, _: nodes.append(node))
+    return nodes, Answer.of(question, out)
 
 
-def _steps(memory: Memory, graph: str, value: dict[str, Any], context: Context, about: str) -> Any:
-    """Runs a graph: yields its steps, returns its output."""
+def _run_graph(
+    memory: "Memory",
+    graph: str,
+    value: Mapping[str, Any],
+    tell: Callable[[str, str], None] | None,
+    session: str | None = None,
+) -> dict[str, Any]:
+    """Runs a graph and gives its output; tells of each node that decides something, in one line."""
+    from memcycle.graph.context import Context
+
     output: dict[str, Any] = {}
-    texts = Texts(memory, memory.scope(USER))
+    texts, context = Texts(memory, memory.scope(USER)), Context(user=USER, session=session)
     stream = memory.graphs[graph].stream(value, context=context, stream_mode=["custom", "values"])
     for mode, data in stream:
         if mode == "values":
             output = data
-        else:
-            yield Step(graph, about, data["node"], words_of(data, texts))
+        elif tell is not None:
+            tell(data["node"], words_of(data, texts))
     return output
 
 
-def examined(memory: Memory) -> list[SessionDetail]:
-    """The sessions, each with what it was examined with when it ended."""
-    return [memory.session(one.session, user=USER) for one in memory.sessions(user=USER)]
+def _run(memory: "Memory", *, model: str, kept: Path | None) -> None:
+    said = conversation()
+    screen().print(
+        Panel(
+            Text(
+                f"{len(said.turns)} turns in {len(said.sessions)} sessions between Nora, Tomas and Ines. "
+                "Each line below is a node of the graph and what it decided."
+            ),
+            title="memcycle demo",
+            title_align="left",
+            border_style="cyan",
+        )
+    )
+    _remember(memory, loud=True)
+    _say_examined(memory)
+    answers = [_ask(memory, question) for question in QUESTIONS]
+    stored = _summary(memory, answers)
+    screen().print(Rule("in memory now", style="dim", align="left"))
+    say(
+        f"{stored['turns']} turns, {stored['facts']} facts, {stored['episodes']} episodes; "
+        f"{stored['refreshed']} facts superseded by newer ones and kept in history."
+    )
+    for answer in answers:
+        say_usage(answer.usage)
+    if model == "rules":
+        say(
+            (
+                "No model was asked: these answers are extractive, words and dates taken from the sources by "
+                "rules. With --model openai:NAME the same graphs are run by a model.",
+                "dim",
+            )
+        )
+    if kept is not None:
+        say((f'Go on with: memcycle ask "..." --user demo --home {kept}', "dim"))
 
 
-def summary(memory: Memory, answers: list[Answer]) -> dict[str, Any]:
+def _say_examined(memory: "Memory") -> None:
+    """What the sessions were examined with, and each probe that memory could not answer at first."""
+    sessions = [memory.session(one.session, user=USER) for one in memory.sessions(user=USER)]
+    failed = [
+        probe
+        for session in sessions
+        for probe in session.examined
+        if probe.before is not None and probe.before.verdict == "failed"
+    ]
+    probes, passed, after = (
+        sum(getattr(one, name) for one in sessions) for name in ("probes", "passed_before", "passed_after")
+    )
+    repairs, back = (sum(getattr(one, name) for one in sessions) for name in ("repairs", "rolled_back"))
+    screen().print(Rule("examined", style="dim", align="left"))
+    say(
+        f"As each session ended, memory was asked {probes} questions made from what was said: it answered "
+        f"{passed}, and {after} after repair ({repairs} repairs kept, {back} rolled back)."
+    )
+    if failed:
+        say((f"It could not answer {len(failed)} of them at first; {_PROBES} at most are told:", "dim"))
+    shown_now = failed[:_PROBES]
+    scope = memory.scope(USER)
+    say_probes(shown_now, memory.bank.turns(scope, sources(shown_now)))
+
+
+def _say_step(node: str, words: str) -> None:
+    notable = any(word in words for word in _NOTABLE)
+    line = Table.grid(padding=(0, 2))
+    line.add_column(justify="right", width=_NAMES, style="cyan", no_wrap=True)
+    line.add_column(overflow="fold")
+    line.add_row(node, Text(shown(words), style="yellow" if notable else ""))
+    screen().print(line)
+
+
+def _ask(memory: "Memory", question: str) -> "Answer":
+    screen().print(Rule(question, style="bold", align="left", characters=" "))
+    nodes, answer = _recall(memory, question)
+    say((" > ".join(nodes), "dim"))
+    say_answer(answer, limit=_SOURCES)
+    return answer
+
+
+def _summary(memory: "Memory", answers: "list[Answer]") -> dict[str, Any]:
     """What is stored now and what was answered, as `memcycle demo --json` prints it."""
     scope = memory.scope(USER)
     stored = memory.bank.count(scope)
@@ -115,7 +240,7 @@ def summary(memory: Memory, answers: list[Answer]) -> dict[str, Any]:
     }
 
 
-def words_of(event: Event, texts: "Texts") -> str:
+def words_of(event: "Event", texts: "Texts") -> str:
     """One line on what a node decided.
 
     Args:
@@ -128,7 +253,7 @@ def words_of(event: Event, texts: "Texts") -> str:
 class Texts:
     """Texts by the ids of entries and probes."""
 
-    def __init__(self, memory: Memory, scope: Scope) -> None:
+    def __init__(self, memory: "Memory", scope: "Scope") -> None:
         self._bank, self._scope = memory.bank, scope
 
     def entries(self, ids: Sequence[str]) -> str:
@@ -136,7 +261,7 @@ class Texts:
         found = self._bank.get(self._scope, ids)
         return ", ".join(_quoted(one.title or one.text) for one in found[:_SHOWN])
 
-    def probe(self, probe_id: str) -> Probe | None:
+    def probe(self, probe_id: str) -> "Probe | None":
         """The probe; None where what it rests on was forgotten."""
         return next((one for one in self._bank.probes(self._scope) if one.id == probe_id), None)
 
