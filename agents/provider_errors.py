@@ -13,7 +13,7 @@ from langchain_core.messages.ai import UsageMetadata
 from pydantic import ValidationError
 
 from memcycle.agents.reply import NoAnswer
-from memcycle.core.errors import ModelUnavailable, RoleFailed
+from memcycle.core.errors import ModelUnavailable, RoleFailed, all_complaints
 
 if TYPE_CHECKING:
     from openai import LengthFinishReasonError
@@ -146,7 +146,5 @@ def explain_model_error(error: BaseException) -> ModelUnavailable | None:
 def first_line(error: Exception) -> str:
     """The first line of an error, without values (a key may be among them)."""
     if isinstance(error, ValidationError):
-        return "; ".join(
-            f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False)
-        )
+        return all_complaints(error)
     return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypeVar, get_origin
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel, ValidationError
 
+from memcycle.core.errors import all_complaints
+
 DECODER = json.JSONDecoder(strict=False)
 """Literal line breaks inside strings are taken: models write them, and they cannot be mistaken."""
 
@@ -109,7 +111,6 @@ _REASONING = r"think|thinking|thought|reasoning"
 _BLOCK = re.compile(rf"<({_REASONING})>.*?</\1>|\[THINK\].*?\[/THINK\]", re.DOTALL | re.IGNORECASE)
 _CLOSE = re.compile(rf"\A.*(?:</(?:{_REASONING})>|\[/THINK\])", re.DOTALL | re.IGNORECASE)
 _OPEN = re.compile(rf"(?:<(?:{_REASONING})>|\[THINK\]).*", re.DOTALL | re.IGNORECASE)
-_SHOWN_ERRORS = 5
 
 
 def read_reply(
@@ -305,18 +306,10 @@ def _validate(value: dict[str, Any], model: type[Output], context: Mapping[str, 
         said = {name: part for name, part in value.items() if name in asked}
         return model.model_validate(said, context=dict(context or {}))
     except ValidationError as error:
-        raise Unreadable(_explain(error)) from error
+        raise Unreadable(all_complaints(error)) from error
 
 
 @cache
 def _asked_fields(model: type[BaseModel]) -> frozenset[str]:
     # Making the schema takes longer than reading a reply.
     return frozenset(model.model_json_schema()["properties"])
-
-
-def _explain(error: ValidationError) -> str:
-    """What does not fit, by field; without the values, so that it can be logged."""
-    lines = []
-    for one in error.errors(include_url=False, include_input=False, include_context=False)[:_SHOWN_ERRORS]:
-        lines.append(f"{'.'.join(str(part) for part in one['loc']) or 'reply'}: {one['msg']}")
-    return "; ".join(lines)

@@ -77,3 +77,9 @@ def first_complaint(error: "ValidationError") -> str:
     place = ".".join(map(str, first["loc"]))
     message = first["msg"].removeprefix("Value error, ")
     return message if place and message.startswith(place) else f"{place}: {message}"
+
+
+def all_complaints(error: "ValidationError", most: int = 5) -> str:
+    """The first complaints of a validation, each by its field, without values: fit for a log."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)[:most]
+    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'reply'}: {one['msg']}" for one in found)

@@ -40,7 +40,6 @@ def read_messages(
     session: str,
     now: datetime,
     zone: tzinfo,
-    start: int = 1,
     user_name: str = "user",
     assistant_name: str = "assistant",
 ) -> list[Turn]:
@@ -55,7 +54,6 @@ def read_messages(
         session: Session the turns belong to.
         now: Time of messages that carry none (aware).
         zone: Zone of times that name none.
-        start: Position of the first message, from 1.
         user_name: Speaker of human messages without a name. assistant_name: the same for AI messages.
 
     Raises:
@@ -76,12 +74,11 @@ def read_messages(
         except ValueError as error:
             raise BadInput(f"message {number}: {error}") from error
         if text:
-            position = start + number - 1
             turns.append(
                 Turn(
-                    id=turn_id(session, position),
+                    id=turn_id(session, number),
                     session=session,
-                    position=position,
+                    position=number,
                     speaker=speaker,
                     role=role,
                     text=text,

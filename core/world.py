@@ -3,16 +3,8 @@
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
 
 
 @dataclass(frozen=True)
@@ -25,6 +17,6 @@ class World:
         sleep: Waits that many seconds. Only called off the event loop.
     """
 
-    now: Callable[[], datetime] = field(default=_now)
-    new_id: Callable[[], str] = field(default=_new_id)
-    sleep: Callable[[float], None] = field(default=time.sleep)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    new_id: Callable[[], str] = lambda: uuid.uuid4().hex
+    sleep: Callable[[float], None] = time.sleep

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from typing import Any
 
 from memcycle.agents.judge import JudgeOutput
 from memcycle.agents.retriever import Plan, RetrieverOutput, operator
@@ -13,7 +14,7 @@ from memcycle.core.language.names import entities_of, person_names
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.states import Candidate, ConflictRef, Planned, Verdict
+from memcycle.graph.states import Candidate, ConflictRef, EvidenceState, Planned, Verdict
 from memcycle.stores.search.request import Query, Ranked, SearchRequest, Why
 
 MOST = 300
@@ -180,6 +181,12 @@ def related(run: GraphRun, candidates: Sequence[Candidate]) -> list[Candidate]:
         Candidate(id=raw.id, score=led[raw.turns[0]], why=[{**why, "score": led[raw.turns[0]]}])
         for raw in raws
     ]
+
+
+def widen(state: EvidenceState, run: GraphRun) -> dict[str, Any]:
+    """Retry: adds the turns the candidates refer to; the next search covers every granularity (AMA)."""
+    more = related(run, state["candidates"])
+    return {"round": state["round"] + 1, "candidates": unite(state["candidates"], more)}
 
 
 def read_verdict(

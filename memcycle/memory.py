@@ -52,7 +52,7 @@ def runs(prepare: "Callable[Concatenate[Memory, P], Run[R]]") -> "Callable[Conca
 
     @functools.wraps(prepare)
     def run(self: "Memory", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._runs.start(prepare(self, *args, **kwargs)).invoke()
+        return self._runs.invoke(prepare(self, *args, **kwargs))
 
     (result,) = get_args(inspect.signature(prepare).return_annotation)
     run.__signature__ = inspect.signature(prepare).replace(return_annotation=result)  # type: ignore[attr-defined]
@@ -67,8 +67,8 @@ def awaited(
 
     @functools.wraps(method)
     async def run(self: "Memory", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        started = await asyncio.to_thread(lambda: self._runs.start(prepare(self, *args, **kwargs)))
-        return await started.ainvoke()
+        runs, made = await asyncio.to_thread(lambda: (self._runs, prepare(self, *args, **kwargs)))
+        return await runs.ainvoke(made)
 
     return _named(run, method)
 
@@ -254,7 +254,9 @@ class Memory:
             if not self._graphs:
                 if self._read_only:
                     raise BadInput("this memory is open for reading only: open it without read_only")
-                from memcycle.graph import build_recall, build_remember, build_session
+                from memcycle.graph.recall.graph import build_recall
+                from memcycle.graph.remember.graph import build_remember
+                from memcycle.graph.session.graph import build_session
 
                 built: Mapping[str, Callable[..., Any]] = {
                     "remember": build_remember,
@@ -752,7 +754,7 @@ class Memory:
                 if (one.run, one.session) == ("end_session", session) and one.pending is not None:
                     return
         run = self._end_run(session, scope.user, scope.workspace, None, verify=None)
-        Runs(self.graphs, self.bank, self.threads).start(run).invoke()
+        Runs(self.graphs, self.bank, self.threads).invoke(run)
 
     def _give_up(self, scope: Scope, error: BaseException) -> None:
         """The last resort: nothing said waits for ever. The error's words are left out: they may quote it."""

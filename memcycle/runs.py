@@ -4,6 +4,7 @@ LangGraph keeps neither a run's context nor its graph with its checkpoints, and 
 metadata names them here, so that a run goes on with what it was begun with, and only for its own user.
 """
 
+import asyncio
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -260,61 +261,6 @@ class Run(Generic[R]):
     decisions: Decisions | None = None
 
 
-class StartedRun(Generic[R]):
-    """A run that has its thread. It is made by `invoke` or awaited by `ainvoke`, which do the same."""
-
-    def __init__(
-        self, run: Run[R], graph: Any, value: Any, thread: Thread | None, idle: "IdleSessions | None"
-    ) -> None:
-        self._run, self._graph, self._value = run, graph, value
-        self._thread, self._idle = thread, idle
-        self._options: dict[str, Any] = {"context": run.context}
-        if thread is not None:
-            # What a node's models said must be kept before the next is asked.
-            self._options |= {"config": thread.config, "durability": "sync"}
-
-    def invoke(self) -> R:
-        """Makes the run and reads its output."""
-        with self._resumable():
-            return self._finish(self._graph.invoke(self._value, **self._options))
-
-    async def ainvoke(self) -> R:
-        """Awaitable `invoke`: model calls are awaited natively, the rest is done off the event loop."""
-        with self._resumable():
-            return self._finish(await self._graph.ainvoke(self._value, **self._options))
-
-    @contextmanager
-    def _resumable(self) -> Iterator[None]:
-        """A run that breaks off says how it goes on."""
-        try:
-            yield
-        except BaseException as error:
-            if self._thread is not None:
-                error.add_note(f"This run can go on where it broke off: resume({self._thread.thread_id!r})")
-            raise
-
-    def _finish(self, out: Mapping[str, Any]) -> R:
-        pending = _pending(out.get("__interrupt__"))
-        if self._run.decisions is not None and pending is not None and pending.problem:
-            raise BadInput(pending.problem)
-        self._note_silence(out)
-        result = self._run.read(out)
-        if self._thread is None:
-            return result
-        return result.model_copy(update={"thread_id": self._thread.thread_id, "pending": pending})
-
-    def _note_silence(self, out: Mapping[str, Any]) -> None:
-        """A chunk may take a model longer than a session may be silent; an ended session waits no more."""
-        if self._idle is None:
-            return
-        scope = _scope_of(self._run.context)
-        if self._run.graph == "remember":
-            self._idle.touch(scope)
-        # Open again: somebody spoke while it ended. One that a person is asked about is in hand.
-        elif self._run.graph == "session" and (out.get("result") or {}).get("status") != "open":
-            self._idle.forget(scope)
-
-
 class Runs:
     """Begins runs, says how far they are, and goes on with them."""
 
@@ -334,12 +280,24 @@ class Runs:
         """
         self._graphs, self._bank, self._threads, self._idle = graphs, bank, threads, idle
 
-    def start(self, run: Run[R]) -> StartedRun[R]:
-        """The run on its thread.
+    def invoke(self, run: Run[R]) -> R:
+        """Makes the run on its thread and reads its output.
 
         Raises:
             BadInput: a thread id that cannot be one, that has a run, or that needs checkpoints.
         """
+        graph, value, thread = self._begin(run)
+        with _resumable(thread):
+            return self._finish(run, thread, graph.invoke(value, **_options(run, thread)))
+
+    async def ainvoke(self, run: Run[R]) -> R:
+        """Awaitable `invoke`: model calls are awaited natively, the rest is done off the event loop."""
+        graph, value, thread = await asyncio.to_thread(self._begin, run)
+        with _resumable(thread):
+            return self._finish(run, thread, await graph.ainvoke(value, **_options(run, thread)))
+
+    def _begin(self, run: Run[R]) -> tuple[Any, Any, Thread | None]:
+        """The graph, its input, and the thread of the run."""
         graph, value, thread = self._graphs[run.graph], run.value, run.thread
         if self._threads is None:
             if run.thread_id is not None:
@@ -353,7 +311,28 @@ class Runs:
             value = _redacted(self._bank.redactor, run)
         if self._idle is not None and run.graph != "recall":
             self._idle.touch(_scope_of(run.context))
-        return StartedRun(run, graph, value, thread, self._idle)
+        return graph, value, thread
+
+    def _finish(self, run: Run[R], thread: Thread | None, out: Mapping[str, Any]) -> R:
+        pending = _pending(out.get("__interrupt__"))
+        if run.decisions is not None and pending is not None and pending.problem:
+            raise BadInput(pending.problem)
+        self._note_silence(run, out)
+        result = run.read(out)
+        if thread is None:
+            return result
+        return result.model_copy(update={"thread_id": thread.thread_id, "pending": pending})
+
+    def _note_silence(self, run: Run[R], out: Mapping[str, Any]) -> None:
+        """A chunk may take a model longer than a session may be silent; an ended session waits no more."""
+        if self._idle is None:
+            return
+        scope = _scope_of(run.context)
+        if run.graph == "remember":
+            self._idle.touch(scope)
+        # Open again: somebody spoke while it ended. One that a person is asked about is in hand.
+        elif run.graph == "session" and (out.get("result") or {}).get("status") != "open":
+            self._idle.forget(scope)
 
     def resumption(
         self, thread_id: str, decisions: Decisions | None, owner: Scope
@@ -426,6 +405,24 @@ _METHODS: Mapping[str, Literal["add", "ask", "end_session"]] = {
     "recall": "ask",
     "session": "end_session",
 }
+
+
+def _options(run: Run[Any], thread: Thread | None) -> dict[str, Any]:
+    if thread is None:
+        return {"context": run.context}
+    # What a node's models said must be kept before the next is asked.
+    return {"context": run.context, "config": thread.config, "durability": "sync"}
+
+
+@contextmanager
+def _resumable(thread: Thread | None) -> Iterator[None]:
+    """A run that breaks off says how it goes on."""
+    try:
+        yield
+    except BaseException as error:
+        if thread is not None:
+            error.add_note(f"This run can go on where it broke off: resume({thread.thread_id!r})")
+        raise
 
 
 def _is_finished(state: "StateSnapshot") -> bool:

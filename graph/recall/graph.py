@@ -12,6 +12,7 @@ from memcycle.graph import routes
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.recall import nodes
+from memcycle.graph.search import widen
 from memcycle.graph.states import RecallInput, RecallOutput, RecallState
 from memcycle.graph.wiring import Wiring
 
@@ -87,7 +88,7 @@ def recall_graph(env: Env) -> CompiledStateGraph[RecallState, Context, RecallInp
     graph.add("present", nodes.present, "answered", to=END)
     graph.add("verify", nodes.verify, "answered", to=END)
     if switches.iterative:
-        graph.add("widen", nodes.widen, "found", to="search")
+        graph.add("widen", widen, "found", to="search")
         graph.add(
             "think",
             nodes.think,

@@ -36,7 +36,6 @@ from memcycle.graph.search import (
     mention,
     read_plans,
     read_verdict,
-    related,
     turn_views,
     unite,
 )
@@ -117,12 +116,6 @@ def search(state: RecallState, run: GraphRun) -> dict[str, Any]:
     theta, widened = _theta(state, run), state["round"] > 0
     found = find(run, state["plans"], theta=theta, widened=widened, spare=SPARE)
     return {"candidates": unite(state["candidates"], found)}
-
-
-def widen(state: RecallState, run: GraphRun) -> dict[str, Any]:
-    """Retry: adds the turns the candidates refer to; the next search covers every granularity (AMA)."""
-    more = related(run, state["candidates"])
-    return {"round": state["round"] + 1, "candidates": unite(state["candidates"], more)}
 
 
 def judge(state: RecallState, run: GraphRun) -> Step:

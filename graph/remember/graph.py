@@ -13,6 +13,7 @@ from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.organisation import Organisation
 from memcycle.graph.remember import nodes
+from memcycle.graph.search import widen
 from memcycle.graph.states import RememberInput, RememberOutput, RememberState
 from memcycle.graph.wiring import Wiring
 
@@ -90,7 +91,7 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     if switches.guidance:
         graph.add("guide", nodes.guide, "guided", to="construct")
     if switches.iterative:
-        graph.add("widen", nodes.widen, "found", to="search")
+        graph.add("widen", widen, "found", to="search")
     if switches.refresher:
         reviewed = "approve_refresh" if asks else "apply_refresh"
         graph.add("refresh", nodes.refresh, "allowed", to=reviewed)

@@ -26,7 +26,6 @@ from memcycle.graph.search import (
     memory_views,
     read_plans,
     read_verdict,
-    related,
     turn_views,
     unite,
 )
@@ -81,12 +80,6 @@ def search(state: RememberState, run: GraphRun) -> dict[str, Any]:
     own = [entry.id for entry in run.bank.raw_entries(run.scope, state["chunk"])]
     found = find(run, state["plans"], widened=state["round"] > 0, exclude=own)
     return {"candidates": unite(state["candidates"], found)[: run.theta.k]}
-
-
-def widen(state: RememberState, run: GraphRun) -> dict[str, Any]:
-    """Retry: adds the turns the candidates refer to; the next search covers every granularity (AMA)."""
-    more = related(run, state["candidates"])
-    return {"round": state["round"] + 1, "candidates": unite(state["candidates"], more)}
 
 
 def judge(state: RememberState, run: GraphRun) -> Step:

@@ -62,12 +62,10 @@ def test_default_speakers_are_the_callers():
 
 
 def test_ids_positions_and_message_ids():
-    turns = read(
-        [{"role": "user", "content": "a", "id": 7}, HumanMessage("b", id="m-8")], session="x", start=4
-    )
+    turns = read([{"role": "user", "content": "a", "id": 7}, HumanMessage("b", id="m-8")], session="x")
     assert [(turn.id, turn.position, turn.message_id) for turn in turns] == [
-        ("Dx:4", 4, "7"),
-        ("Dx:5", 5, "m-8"),
+        ("Dx:1", 1, "7"),
+        ("Dx:2", 2, "m-8"),
     ]
 
 

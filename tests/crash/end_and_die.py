@@ -17,6 +17,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from memcycle import build_remember, build_session
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.consolidator import ConsolidatorOutput
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
@@ -31,7 +32,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
 from memcycle.core.world import World
-from memcycle.graph import build_remember, build_session, wiring
+from memcycle.graph import wiring
 from memcycle.stores.bank import Bank
 from memcycle.stores.chroma.mirror import Mirror
 from tests.fakes import FakeEmbeddings

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from memcycle import build_recall, build_remember, build_session
 from memcycle.agents.roles import Roles
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
 from memcycle.core.world import World
-from memcycle.graph import build_recall, build_remember, build_session
 from memcycle.stores.bank import Bank
 from tests.fakes import FakeEmbeddings
 

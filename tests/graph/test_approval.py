@@ -8,14 +8,14 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from memcycle import Memory, Settings
+from memcycle import Memory, Settings, build_memory, build_remember, build_session
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
 from memcycle.agents.refresher import Refresh, RefresherOutput
 from memcycle.agents.roles import Roles
 from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Approval
-from memcycle.graph import approval, build_memory, build_remember, build_session
+from memcycle.graph import approval
 from memcycle.graph.environment import GraphRun, make_env
 from tests.banks import fact
 from tests.graph.conftest import ANA, Cycle

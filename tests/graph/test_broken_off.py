@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 import pytest
 from langchain_core.runnables import RunnableLambda
 
+from memcycle import build_session
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.consolidator import ConsolidatorOutput
 from memcycle.agents.prober import ProbeDraft, ProberOutput
 from memcycle.agents.repairer import RepairFact
 from memcycle.agents.roles import Roles
 from memcycle.core.errors import RoleFailed
-from memcycle.graph import build_session
 from tests.graph.conftest import ANA
 from tests.graph.test_session_graph import (
     ALLERGY,

@@ -12,11 +12,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
+from memcycle import build_recall, build_remember, build_session
 from memcycle.agents.roles import Roles
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.graph import build_recall, build_remember, build_session
 from memcycle.graph.context import Context
 from memcycle.graph.memory import embed
 from memcycle.stores.bank import Bank

@@ -12,9 +12,9 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
+from memcycle import build_memory, build_recall, build_remember, build_session
 from memcycle.agents.roles import Roles
 from memcycle.core.settings import Approval
-from memcycle.graph import build_memory, build_recall, build_remember, build_session
 from memcycle.graph.memory import embed
 from tests.graph.conftest import ANA
 from tests.graph.test_session_graph import ALLERGY, SAID, adds, knows, plain

@@ -2,6 +2,7 @@
 
 import pytest
 
+from memcycle import build_remember
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
 from memcycle.agents.episode_trigger import EpisodeTriggerOutput
 from memcycle.agents.fact_judge import FactJudgeOutput
@@ -10,7 +11,6 @@ from memcycle.agents.judge import JudgeOutput
 from memcycle.core.errors import RoleFailed
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
-from memcycle.graph import build_remember
 from memcycle.stores.bank import Bank
 from tests.fakes import FakeEmbeddings
 from tests.graph.conftest import ANA, Cycle, world

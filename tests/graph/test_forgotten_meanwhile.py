@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import pytest
 from langchain_core.runnables import RunnableLambda
 
+from memcycle import build_remember, build_session
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.consolidator import ConsolidatorOutput
 from memcycle.agents.episode_writer import EpisodeWriterOutput
@@ -18,7 +19,6 @@ from memcycle.core.errors import RoleFailed, StoreError
 from memcycle.core.settings import Settings
 from memcycle.core.theta import Switches
 from memcycle.core.turn import Turn
-from memcycle.graph import build_remember, build_session
 from tests.graph.conftest import ANA
 from tests.graph.test_session_graph import knows
 from tests.scripted import Always

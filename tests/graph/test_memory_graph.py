@@ -11,9 +11,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from typing_extensions import TypedDict
 
+from memcycle import build_memory, build_recall, build_remember, build_session
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
-from memcycle.graph import build_memory, build_recall, build_remember, build_session
 from memcycle.graph.node import nested
 from memcycle.graph.studio import memory as studio_memory
 from tests.graph.conftest import ANA

@@ -6,8 +6,8 @@ import pytest
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
+from memcycle import build_remember, build_session
 from memcycle.agents.roles import Roles
-from memcycle.graph import build_remember, build_session
 from memcycle.graph.context import Context
 from memcycle.graph.memory import embed
 from memcycle.prompts import PromptSet

@@ -250,7 +250,7 @@ def test_the_judge_is_asked_as_often_as_theta_of_the_run_says(told):
 
 
 def test_remember_respects_theta_of_the_run(told, searched):
-    from memcycle.graph import build_remember
+    from memcycle import build_remember
 
     graph = build_remember(bank=told.bank)
     context = {"user": "ana", "session": "s2", "theta": {"k_m": 3, "saturation_turns": 2, "views.dense": 4}}

@@ -79,8 +79,8 @@ def test_a_failed_constructor_leaves_turns_waiting_and_the_next_run_takes_them(c
 
 def test_the_same_turns_twice_do_nothing_new(cycle):
     turns = cycle.turns("I keep bees")
+    from memcycle import build_remember
     from memcycle.agents.roles import Roles
-    from memcycle.graph import build_remember
 
     graph = build_remember(Roles.rules(), cycle.bank)
     first = graph.invoke({"turns": turns}, context={"user": "ana", "session": "s1"})

@@ -11,10 +11,10 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from memcycle import build_memory, build_remember
 from memcycle.agents.roles import Roles
 from memcycle.agents.rules import RULES
 from memcycle.core.scope import Scope
-from memcycle.graph import build_memory, build_remember
 from memcycle.stores.bank import Bank
 from tests.banks import START, open_bank
 from tests.scripted import Always

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from memcycle import build_session
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.consolidator import ConsolidatorOutput
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
@@ -15,7 +16,6 @@ from memcycle.agents.roles import Roles
 from memcycle.core.errors import RoleFailed
 from memcycle.core.settings import Settings, Verification
 from memcycle.core.theta import Switches
-from memcycle.graph import build_session
 from tests.graph.conftest import ANA
 from tests.scripted import Always, Scripted
 

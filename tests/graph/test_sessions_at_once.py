@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from langchain_core.runnables import RunnableLambda
 
+from memcycle import build_remember, build_session
 from memcycle.agents.answerer import AnswererOutput
 from memcycle.agents.constructor import ConstructorOutput, FactDraft
 from memcycle.agents.grader import Grade, GraderOutput
@@ -14,7 +15,6 @@ from memcycle.agents.prober import ProbeDraft, ProberOutput
 from memcycle.agents.repairer import RepairerOutput, RepairFact
 from memcycle.agents.roles import Roles
 from memcycle.core.scope import Scope
-from memcycle.graph import build_remember, build_session
 from tests.banks import said
 
 USERS = [f"user{n}" for n in range(8)]

@@ -10,8 +10,8 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.langchain import wait_for_all_tracers
 
+from memcycle import build_memory
 from memcycle.agents.roles import Roles
-from memcycle.graph import build_memory
 from tests.graph.conftest import ANA
 from tests.loopback import ModelServer, model_server
 
