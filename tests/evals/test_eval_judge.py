@@ -33,13 +33,11 @@ def test_it_sees_question_gold_and_answer_alone():
     assert item.model_dump() == {"n": 1, "question": "Who?", "gold": "Ann", "answer": "It was Ann"}
 
 
-@pytest.mark.parametrize(
-    "output", [RoleFailed("grader", "no JSON"), GraderOutput(grades=[Grade(n=2, correct=True)])]
-)
-def test_a_judge_that_fails_gives_no_verdict_and_says_why(output):
-    judged = scripted(output).judge("Who?", "Ann", "Ann")
-    assert judged.verdict is None
-    assert judged.error
+def test_a_judge_that_fails_gives_no_verdict_and_says_why():
+    for output in [RoleFailed("grader", "no JSON"), GraderOutput(grades=[Grade(n=2, correct=True)])]:
+        judged = scripted(output).judge("Who?", "Ann", "Ann")
+        assert judged.verdict is None, output
+        assert judged.error, output
 
 
 def test_a_name_that_is_no_model():

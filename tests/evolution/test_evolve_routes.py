@@ -1,7 +1,5 @@
 """What becomes of a round, and where evolution goes next, as tables."""
 
-import pytest
-
 from memcycle.evolution.theta.nodes import after_evaluate, after_guard, decision, has_dropped, is_best
 from tests.evolution.made_evolution import task
 
@@ -33,18 +31,20 @@ def test_decisions():
         assert found.why, values
 
 
-@pytest.mark.parametrize(("calls", "action"), [(0, "apply"), (75, "apply"), (76, "stop")])
-def test_no_round_begins_that_would_likely_pass_the_calls(calls, action):
-    assert decision(state(guard=0.7), task(max_calls=100), calls).action == action
+def test_no_round_begins_that_would_likely_pass_the_calls():
+    for calls, action in [(0, "apply"), (75, "apply"), (76, "stop")]:
+        assert decision(state(guard=0.7), task(max_calls=100), calls).action == action, calls
 
 
-@pytest.mark.parametrize(
-    ("guard", "dropped", "best"),
-    [(0.6, False, False), (0.61, False, True), (0.59, False, False), (0.58, True, False)],
-)
-def test_drops_and_bests(guard, dropped, best):
-    assert has_dropped(state(guard=guard), 0.01) is dropped
-    assert is_best(state(guard=guard)) is best
+def test_drops_and_bests():
+    for guard, dropped, best in [
+        (0.6, False, False),
+        (0.61, False, True),
+        (0.59, False, False),
+        (0.58, True, False),
+    ]:
+        assert has_dropped(state(guard=guard), 0.01) is dropped, guard
+        assert is_best(state(guard=guard)) is best, guard
 
 
 def test_the_last_round_needs_no_diagnosis():
@@ -52,13 +52,10 @@ def test_the_last_round_needs_no_diagnosis():
     assert after_evaluate(state(round=7), task()) == "last round"
 
 
-@pytest.mark.parametrize(
-    ("values", "way"),
-    [
+def test_after_the_guard():
+    for values, way in [
         ({"action": "stop", "reread": True}, "stop"),
         ({"action": "apply", "reread": True}, "memory lacks"),
         ({"action": "explore", "reread": False}, "next round"),
-    ],
-)
-def test_after_the_guard(values, way):
-    assert after_guard(state(**values)) == way
+    ]:
+        assert after_guard(state(**values)) == way, values

@@ -84,16 +84,13 @@ def test_limits_of_a_split():
     assert [len(own) for own in found.values()] == [4, 6, 6]
 
 
-@pytest.mark.parametrize(
-    ("text", "mix"),
-    [
+def test_objectives():
+    for text, mix in [
         ("recall", {"recall": 1.0}),
         ("recall=0.7,f1=0.3", {"recall": 0.7, "f1": 0.3}),
         ("recall=2, judge=2", {"recall": 0.5, "judge": 0.5}),
-    ],
-)
-def test_objectives(text, mix):
-    assert read_mix(text) == pytest.approx(mix)
+    ]:
+        assert read_mix(text) == pytest.approx(mix), text
 
 
 @pytest.mark.parametrize(

@@ -137,12 +137,10 @@ def test_abstaining_although_the_evidence_was_there():
     assert found["verification"].value == "multi_candidate"
 
 
-@pytest.mark.parametrize(
-    ("answer", "style"), [("He said it was a kite, I think", "concise"), ("Kites", "strict")]
-)
-def test_answers_of_another_form_than_gold(answer, style):
-    found, _ = asked(Theta(), failures("answer format", answer=answer, gold="a kite"))
-    assert found["answer_style"].value == style
+def test_answers_of_another_form_than_gold():
+    for answer, style in [("He said it was a kite, I think", "concise"), ("Kites", "strict")]:
+        found, _ = asked(Theta(), failures("answer format", answer=answer, gold="a kite"))
+        assert found["answer_style"].value == style, answer
 
 
 def test_blanked_failures_ask_for_nothing():

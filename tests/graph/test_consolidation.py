@@ -90,11 +90,11 @@ def test_decisions(proposal, stored, output, decision):
     assert decide(output, item(proposal, stored)).decision == decision
 
 
-@pytest.mark.parametrize("wanted", ["SKIP", "MERGE"])
-def test_another_date_is_another_fact(wanted):
-    stored = fact("Ana ran a marathon", "D1:1", event_time=MAY, event_precision="day")
-    proposal = item("Ana ran a marathon", stored, event_time=JUNE, event_precision="day")
-    assert decide(verdict(wanted, 0, "Ana ran a marathon"), proposal).decision == "INSERT"
+def test_another_date_is_another_fact():
+    for wanted in ["SKIP", "MERGE"]:
+        stored = fact("Ana ran a marathon", "D1:1", event_time=MAY, event_precision="day")
+        proposal = item("Ana ran a marathon", stored, event_time=JUNE, event_precision="day")
+        assert decide(verdict(wanted, 0, "Ana ran a marathon"), proposal).decision == "INSERT", wanted
 
 
 def test_a_merged_text_loses_and_adds_nothing():

@@ -1,7 +1,5 @@
 """The routes as tables."""
 
-import pytest
-
 from memcycle.core.theta import Swap, Switches, Theta
 from memcycle.graph import routes
 from memcycle.graph.routes import Policy
@@ -46,16 +44,13 @@ def test_judge_action():
         assert routes.judge_action(state, policy) == action, said
 
 
-@pytest.mark.parametrize(
-    ("state", "label"),
-    [
+def test_after_stage():
+    for state, label in [
         ({"chunk": []}, "nothing new"),
         ({"chunk": ["D1:1"], "extracted": False}, "new turns"),
         ({"chunk": ["D1:1"], "extracted": True}, "already extracted"),
-    ],
-)
-def test_after_stage(state, label):
-    assert routes.after_stage(state) == label
+    ]:
+        assert routes.after_stage(state) == label, state
 
 
 def test_after_pass():
@@ -103,30 +98,24 @@ def test_after_think():
 SWAPPING = Theta(swap=Swap(on=True))
 
 
-@pytest.mark.parametrize(
-    ("plans", "theta", "label"),
-    [
+def test_after_reason():
+    for plans, theta, label in [
         ([], Theta(), "nothing left"),
         ([], SWAPPING, "nothing left"),
         ([{"n": 1}], Theta(), "new query"),
         ([{"n": 1}], SWAPPING, "new query, entity swap"),
-    ],
-)
-def test_after_reason(plans, theta, label):
-    assert routes.after_reason({"plans": plans}, Policy(theta)) == label
+    ]:
+        assert routes.after_reason({"plans": plans}, Policy(theta)) == label, plans
 
 
-@pytest.mark.parametrize(
-    ("parts", "theta", "label"),
-    [
+def test_after_plan():
+    for parts, theta, label in [
         ([], Theta(), "as asked"),
         ([], SWAPPING, "entity swap"),
         (["a", "b"], Theta(), "sub-questions"),
         (["a", "b"], SWAPPING, "sub-questions"),
-    ],
-)
-def test_after_plan(parts, theta, label):
-    assert routes.after_plan({"parts": parts}, Policy(theta)) == label
+    ]:
+        assert routes.after_plan({"parts": parts}, Policy(theta)) == label, parts
 
 
 def test_after_answer():
@@ -157,47 +146,44 @@ def test_without_evidence_there_is_nothing_to_verify_and_one_shot_does_not_refle
     assert routes.after_reflect({**state, "plans": []}, Policy(theta)) == "settled"
 
 
-@pytest.mark.parametrize(
-    ("uncovered", "rereads", "label"),
-    [([], True, "covered"), (["D1:1"], True, "uncovered"), (["D1:1"], False, "covered")],
-)
-def test_after_construct(uncovered, rereads, label):
-    assert routes.after_construct({"result": {"uncovered": uncovered}}, Policy(rereads=rereads)) == label
+def test_after_construct():
+    for uncovered, rereads, label in [
+        ([], True, "covered"),
+        (["D1:1"], True, "uncovered"),
+        (["D1:1"], False, "covered"),
+    ]:
+        assert (
+            routes.after_construct({"result": {"uncovered": uncovered}}, Policy(rereads=rereads)) == label
+        ), uncovered
 
 
-@pytest.mark.parametrize(("found", "label"), [([], "no candidates"), ([{"id": "a"}], "candidates")])
-def test_after_search(found, label):
-    assert routes.after_search({"candidates": found}) == label
+def test_after_search():
+    for found, label in [([], "no candidates"), ([{"id": "a"}], "candidates")]:
+        assert routes.after_search({"candidates": found}) == label, found
 
 
-@pytest.mark.parametrize(("episodes", "label"), [([], "goes on"), ([{"turns": []}], "episode ends")])
-def test_after_trigger(episodes, label):
-    assert routes.after_trigger({"episodes": episodes}) == label
+def test_after_trigger():
+    for episodes, label in [([], "goes on"), ([{"turns": []}], "episode ends")]:
+        assert routes.after_trigger({"episodes": episodes}) == label, episodes
 
 
-@pytest.mark.parametrize(
-    ("state", "label"),
-    [
+def test_after_remember():
+    for state, label in [
         ({}, "session goes on"),
         ({"end_session": False}, "session goes on"),
         ({"end_session": True}, "session ends"),
-    ],
-)
-def test_after_remember(state, label):
-    assert routes.after_remember(state) == label
+    ]:
+        assert routes.after_remember(state) == label, state
 
 
-@pytest.mark.parametrize(
-    ("is_open", "waiting", "label"),
-    [
+def test_after_waiting():
+    for is_open, waiting, label in [
         (True, [], "none wait"),
         (True, ["D1:1"], "turns wait"),
         (False, [], "nothing new"),
         (False, ["D1:1"], "nothing new"),
-    ],
-)
-def test_after_waiting(is_open, waiting, label):
-    assert routes.after_waiting({"open": is_open, "waiting": waiting}) == label
+    ]:
+        assert routes.after_waiting({"open": is_open, "waiting": waiting}) == label, is_open
 
 
 def test_after_episode():
@@ -213,49 +199,43 @@ def test_after_episode():
         ), switched_on
 
 
-@pytest.mark.parametrize(("probes", "label"), [([], "no probes"), (["p1"], "probes")])
-def test_after_probe(probes, label):
-    assert routes.after_probe({"probes": probes}) == label
+def test_after_probe():
+    for probes, label in [([], "no probes"), (["p1"], "probes")]:
+        assert routes.after_probe({"probes": probes}) == label, probes
 
 
 def sent(**state) -> dict:
     return {"asked": [], "failed": [], "found": {}, "round": 0, "part": 2} | state
 
 
-@pytest.mark.parametrize(
-    ("route", "state", "label"),
-    [
+def test_nothing_is_sent_where_nothing_is_to_do():
+    for route, state, label in [
         (routes.after_look_up, sent(), "nothing to ask again"),
         (routes.after_grade, sent(), "all answered"),
         (routes.after_grade, sent(round=1), "asked again"),
         (routes.after_grade, sent(round=1, failed=["p1"]), "asked again"),
-    ],
-)
-def test_nothing_is_sent_where_nothing_is_to_do(route, state, label):
-    assert route(state) == label
+    ]:
+        assert route(state) == label, route
 
 
-@pytest.mark.parametrize(
-    ("route", "key", "node"),
-    [(routes.after_look_up, "asked", "examine"), (routes.after_grade, "failed", "repair")],
-)
-def test_each_probe_is_sent_with_what_was_found_for_it(route, key, node):
-    state = sent() | {key: ["p1", "p2"], "found": {"p1": ["e1"]}}
-    given = [(one.node, one.arg) for one in route(state)]
-    assert given == [
-        (node, {"probe": "p1", "found": ["e1"], "round": 0, "part": 2}),
-        (node, {"probe": "p2", "found": [], "round": 0, "part": 2}),
-    ]
+def test_each_probe_is_sent_with_what_was_found_for_it():
+    for route, key, node in [
+        (routes.after_look_up, "asked", "examine"),
+        (routes.after_grade, "failed", "repair"),
+    ]:
+        state = sent() | {key: ["p1", "p2"], "found": {"p1": ["e1"]}}
+        given = [(one.node, one.arg) for one in route(state)]
+        assert given == [
+            (node, {"probe": "p1", "found": ["e1"], "round": 0, "part": 2}),
+            (node, {"probe": "p2", "found": [], "round": 0, "part": 2}),
+        ], route
 
 
-@pytest.mark.parametrize(
-    ("proposal", "written", "label"),
-    [
+def test_after_consolidate():
+    for proposal, written, label in [
         ("p1", [], "proposal"),
         ("p1", ["e1"], "proposal"),
         (None, ["e1"], "repaired"),
         (None, [], "nothing repaired"),
-    ],
-)
-def test_after_consolidate(proposal, written, label):
-    assert routes.after_consolidate({"proposal": proposal, "written": written}) == label
+    ]:
+        assert routes.after_consolidate({"proposal": proposal, "written": written}) == label, proposal

@@ -132,9 +132,9 @@ def test_all_words_of_an_entry_are_searched():
     assert ALL.row(json.loads(entry.model_dump_json())) == json.loads(kept.model_dump_json())
 
 
-@pytest.mark.parametrize("row", [7, None, "text", ["a"]])
-def test_what_is_no_entry_is_left_for_its_reader_to_refuse(row):
-    assert ALL.row(row) is row
+def test_what_is_no_entry_is_left_for_its_reader_to_refuse():
+    for row in [7, None, "text", ["a"]]:
+        assert ALL.row(row) is row, row
 
 
 PARTS = st.sampled_from(
