@@ -3,6 +3,7 @@
 import json
 import random
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -30,6 +31,7 @@ def test_memories_are_the_seeds_and_can_be_imported(tmp_path):
         assert bank.import_(Scope(user="ann"), records) == 100
 
 
+@pytest.mark.slow
 def test_a_tiny_home_is_measured_and_removed(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     command = typer.Typer()

@@ -23,6 +23,7 @@ def jobs(path, *names, **changes):
     return [Job(whole, one, one.questions, path / one.id) for one in samples]
 
 
+@pytest.mark.slow
 def test_what_workers_do_arrives_here(tmp_path):
     told = []
     run_jobs(jobs(tmp_path, "one", "two", answers=False, baselines=False), 2, told.append)
