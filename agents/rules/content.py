@@ -16,6 +16,7 @@ from memcycle.core.language.tokens import STOPWORDS, based, by_concept, per_text
 
 SHARED = 0.5
 """Share of their words that two wordings of one statement have in common."""
+_SPEECH = re.compile(r"[\"“«„][^\"”»“]*\b(?:I|my|me|we|our)\b[^\"”»“]*[\"”»“]")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _COUNTS = {word: str(count) for word, count in NUMBERS.items()}
 _EMPTY = frozenset(
@@ -41,6 +42,11 @@ def content(text: str) -> frozenset[str]:
     """
     words = " ".join(word for word in tokenize(text) if word not in STOPWORDS)
     return by_concept(based(stems(words))) - _EMPTY
+
+
+def own_words(text: str) -> str:
+    """A text without the speech it quotes: what Tom says of himself is not the speaker's to say."""
+    return _SPEECH.sub(" ", text)
 
 
 def share(wanted: Iterable[str], held: frozenset[str]) -> float:

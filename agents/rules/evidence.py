@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from memcycle.agents.rules.content import content, denies
-from memcycle.agents.rules.slots import owner_of
-from memcycle.agents.rules.statements import SMALL_TALK, sentences_of, supposes
+from memcycle.agents.rules.content import content, denies, own_words
+from memcycle.agents.rules.slots import SPEAKER, owner_of
+from memcycle.agents.rules.statements import FIRST_PERSON, SMALL_TALK, sentences_of, supposes
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.language.date_forms import Reading, end_of
 from memcycle.core.language.dates import read_dates
@@ -22,7 +22,7 @@ from memcycle.core.language.questions import Slot, asked_slot, focus, is_questio
 
 ASKING = content(
     "many much long often kind type sort name call talk describe according recently specific particular "
-    "likely considered give given"
+    "likely considered give given know remember"
 )
 """Words of asking that no answer repeats."""
 _FAVOURITE = content("favourite favorite")
@@ -33,7 +33,8 @@ _COUNT = re.compile(
     r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|once|twice|couple|few|several|every)\b",
     re.IGNORECASE,
 )
-SELF = re.compile(r"\b(?:I|me|we|us)\b")
+_ME = re.compile(r"\b(?:I|me|my|mine)\b")
+_SELF = re.compile(r"\b(?:I|me|we|us)\b")
 _YOU = re.compile(r"\b(?:you|your)\b", re.IGNORECASE)
 LONGEST = 8_000
 """Characters of a memory that are read."""
@@ -130,7 +131,7 @@ class Passage(NamedTuple):
 def passages(parsed: ParsedQuestion, evidence: Sequence[MemoryView]) -> list[Passage]:
     """The sentences that may answer, best first; ties in the order of the evidence."""
     shown = [memory for memory in evidence if _may_speak(parsed, memory)]
-    held = [content(memory.text[:LONGEST]) for memory in shown]
+    held = [content(own_words(memory.text[:LONGEST])) for memory in shown]
     weights = _weights(parsed, held)
     best = max((memory.score or 0.0 for memory in shown), default=0.0)
     found: list[Passage] = []
@@ -143,7 +144,7 @@ def passages(parsed: ParsedQuestion, evidence: Sequence[MemoryView]) -> list[Pas
             "episode": float(memory.granularity == "episode"),
         }
         for text in _sentences(parsed, memory):
-            cover, kind = _share(content(text), weights), holds_kind(parsed, memory, text)
+            cover, kind = _share(content(own_words(text)), weights), holds_kind(parsed, memory, text)
             signals = {
                 **whole,
                 "cover": cover,
@@ -194,16 +195,25 @@ def _share(present: frozenset[str], weights: dict[str, float]) -> float:
 
 
 def _person_fit(parsed: ParsedQuestion, memory: MemoryView, text: str) -> float:
-    owned = content(owner_of(text, memory.speaker).partition("'s ")[2])
-    if owned and not owned & parsed.words and not SELF.search(text):
-        return 0.0  # what is said of somebody's sister is said of the sister
-    if not parsed.persons:
-        return 0.5
-    if any(same_person(name, memory.speaker) for name in parsed.known):
-        return 1.0
     # Who speaks is called by name in passing ("Thanks, Ana!"); of others a whole turn may tell.
     words = content(text if parsed.known else memory.text[:LONGEST])
-    return 0.8 if any(content(name) <= words for name in parsed.persons) else 0.0
+    named = any(content(name) <= words for name in parsed.persons)
+    speaks = any(same_person(name, memory.speaker) for name in parsed.known)
+    of_speaker = speaks or (not parsed.persons and _ME.search(parsed.question))
+    others = parsed.persons and not speaks
+    if others or (of_speaker and _is_of_others(parsed, memory.speaker, text)):
+        return 0.8 if named else 0.0
+    return 1.0 if speaks else 0.5
+
+
+def _is_of_others(parsed: ParsedQuestion, speaker: str | None, text: str) -> bool:
+    """Whether a sentence is about somebody else than who says it: "Tom lives in Rome", "My sister moved"."""
+    owner = owner_of(text, speaker)
+    whose, _, noun = owner.partition("'s ")
+    if whose not in ("", (speaker or SPEAKER).casefold()) and not FIRST_PERSON.search(text):
+        return True
+    owned = content(noun)
+    return bool(owned) and not owned & parsed.words and not _SELF.search(text)
 
 
 def holds_kind(parsed: ParsedQuestion, memory: MemoryView, text: str) -> bool:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from memcycle.agents.rules.content import COUNTS, content, denies, numbers
+from memcycle.agents.rules.content import COUNTS, content, denies, numbers, own_words
 from memcycle.core.entry import same_text
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names
@@ -103,10 +103,13 @@ _SELF = re.compile(r"(?:I|we)\b|(?:my|our)\s+(?:(?P<noun>[\w-]+))", re.IGNORECAS
 _OTHER = re.compile(
     r"(?:he|she|they|it|this|that|these|those|there|the|his|her|their|its|you|your)\b", re.IGNORECASE
 )
+_DOER = re.compile(r"(?P<who>[A-Z][a-z]+(?<!ed|ng|.s)) (?P<verb>[a-z]+)\b")
 _SELF_NOUNS = word_set("name job home house favourite favorite new current")
 _ANY = datetime(2000, 1, 12, tzinfo=UTC)
 _CLAUSE = re.compile(r"[,;:]|\b(?:but|and)\b")
 MOST_SENTENCES = 4
+SPEAKER = "the speaker"
+"""Who speaks where nobody knows."""
 
 
 class Claim(NamedTuple):
@@ -213,7 +216,7 @@ def _counted(text: str) -> list[str]:
 def _sentences(text: str, speaker: str | None) -> tuple[_Sentence, ...]:
     """The first sentences of a text taken apart. Cached, since each new statement meets many stored ones."""
     found = []
-    for _, _, sentence in split_sentences(text)[:MOST_SENTENCES]:
+    for _, _, sentence in split_sentences(own_words(text))[:MOST_SENTENCES]:
         owner = owner_of(sentence, speaker)
         words = content(sentence) - content(owner.split("'")[0])
         claims = tuple(claim for clause in _CLAUSE.split(sentence) for claim in _claims(clause))
@@ -223,7 +226,7 @@ def _sentences(text: str, speaker: str | None) -> tuple[_Sentence, ...]:
 
 def owner_of(sentence: str, speaker: str | None) -> str:
     """Whom a sentence is about: its speaker, one of theirs ("ana's sister"), or whom it opens with."""
-    own = (speaker or "the speaker").casefold()
+    own = (speaker or SPEAKER).casefold()
     opening = _LEAD.sub("", sentence)
     if match := _SELF.match(opening):
         noun = (match["noun"] or "").casefold()
@@ -235,6 +238,9 @@ def owner_of(sentence: str, speaker: str | None) -> str:
         owned = re.match(r"['’]s\s+([\w-]+)", opening[len(named[0]) :])
         noun = owned[1].casefold() if owned else ""
         return f"{named[0].casefold()}'s {noun}" if noun and noun not in _SELF_NOUNS else named[0].casefold()
+    doer = _DOER.match(opening)  # "Tom bought a boat", not "Bought a boat"
+    if doer and not _is_past(doer["who"].casefold()) and _is_past(doer["verb"]):
+        return doer["who"].casefold()
     return own
 
 
@@ -252,5 +258,8 @@ def _claims(clause: str) -> Iterator[Claim]:
 
 def _lasts(sentence: str) -> bool:
     """Whether a sentence tells of a state or habit, not of one past event."""
-    words = [word for word in tokenize(sentence) if word not in _PRESENT]
-    return not any(word in _PAST or word in IRREGULAR or word.endswith("ed") for word in words)
+    return not any(word in _PAST or _is_past(word) for word in tokenize(sentence))
+
+
+def _is_past(word: str) -> bool:
+    return word not in _PRESENT and (word in IRREGULAR or word.endswith("ed"))

@@ -76,6 +76,12 @@ def test_a_question_a_wish_and_function_words_answer_nothing():
         ("Where do I live?", [memory(0, "assistant", "You live in Oslo.", role="ai")]),
         ("Where do I live?", [memory(0, "user", "```\nI live in a box\n```")]),
         ("Where do I live?", [memory(0, "user", "My sister moved to Oslo.")]),
+        ("Where do I live?", [memory(0, "user", "Tom lives in Rome.")]),
+        ("Where do I live?", [memory(0, "user", 'As Tom says, "I live in Rome".')]),
+        (
+            "Did I buy a boat?",
+            [memory(0, "user", "I might buy a boat."), memory(1, "user", "Tom bought a boat.")],
+        ),
         ("What did Ines sell?", CHAT),
         ("Who won the cup?", CHAT),
         ("Who won the cup?", []),
@@ -117,6 +123,20 @@ DOG = [memory(0, "user", "My dog is called Rex. He is three years old and loves 
 )
 def test_the_sentence_that_shows_the_asked_kind_is_quoted(question, quote):
     assert answered(question, DOG).quote == quote
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Who bought a boat?", "My brother bought a boat."),
+        ("Where does my sister live?", "My sister moved to Oslo."),
+        ("Where does Olga live?", "My mother is called Olga and lives in Kyiv."),
+        ("Do you know where I live?", "I live in Linz."),
+        ("Where do I live?", "Lives in Linz"),
+    ],
+)
+def test_a_statement_about_somebody_else_answers_who_asks_for_them(question, text):
+    assert answered(question, [memory(0, "user", text)]).quote == text
 
 
 def test_all_that_is_listed_is_quoted_and_a_denial_comes_last():
