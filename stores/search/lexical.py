@@ -141,19 +141,12 @@ class LexicalTerms(NamedTuple):
     traits: int
 
 
-class _Stems(NamedTuple):
+def _stems(row: LexicalRow) -> tuple[Sequence[str], ...]:
     """Stems by field: own text; speaker and date; the turns before."""
-
-    own: list[str]
-    dated: list[str]
-    before: list[str]
-
-
-def _stems(row: LexicalRow) -> _Stems:
-    return _Stems(
-        own=list(base_stems(row.text)),
-        dated=[*base_stems(row.speaker or ""), *_date_stems(row.time)],
-        before=[stem for text in row.before for stem in base_stems(text)],
+    return (
+        base_stems(row.text),
+        (*base_stems(row.speaker or ""), *_date_stems(row.time)),
+        [stem for text in row.before for stem in base_stems(text)],
     )
 
 
@@ -186,12 +179,12 @@ def terms_of(row: LexicalRow) -> LexicalTerms:
 
 
 @per_text(1024, lambda row: len(row.text))
-def _taken_apart(row: LexicalRow) -> tuple[_Stems, LexicalTerms]:
+def _taken_apart(row: LexicalRow) -> tuple[tuple[Sequence[str], ...], LexicalTerms]:
     """Cached: an open session's entries are in no index, and read by every search until they are."""
     fields = _stems(row)
-    counts = len(fields.own), len(fields.dated), len(fields.before)
+    own, dated, before = map(len, fields)
     traits = traits_of(row.text, row.time, (row.speaker, *row.people))
-    return fields, LexicalTerms(counts, numbers(chain(*fields)), traits)
+    return fields, LexicalTerms((own, dated, before), numbers(chain(*fields)), traits)
 
 
 def stored_terms(row: sqlite3.Row) -> LexicalTerms:

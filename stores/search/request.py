@@ -24,8 +24,6 @@ class Filters(BaseModel):
     Attributes:
         kinds, speakers: Allowed values; None allows all.
         since, until: Time window on event time, else on the time it was said; both inclusive.
-        sessions: Names of the sessions entries may come from.
-        persons, entities, locations: One of these names must be among the entry's own, whatever its case.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,10 +32,6 @@ class Filters(BaseModel):
     speakers: tuple[str, ...] | None = None
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
-    sessions: tuple[str, ...] | None = None
-    persons: tuple[str, ...] | None = None
-    entities: tuple[str, ...] | None = None
-    locations: tuple[str, ...] | None = None
 
 
 class SearchRequest(BaseModel):

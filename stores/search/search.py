@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 SCANNED_WHOLE = 10_000
 """Entries up to which a scope is read and scanned whole."""
-SNAPSHOT_BYTES = 256 * 1024 * 1024
-"""Of snapshots kept: those of about 100,000 entries of 256 dimensions, of the scopes searched last."""
+VECTOR_BYTES = 128 * 1024 * 1024
+"""Of snapshots kept, about half of what they take: those of some 120,000 entries of 256 dimensions."""
 
 
 class Candidates(NamedTuple):
@@ -72,7 +72,7 @@ class Search:
 
     def __init__(self, ledger: Ledger, index: "Mirror", embedder: "Embedder") -> None:
         self._ledger, self._index, self._embedder = ledger, index, embedder
-        self._snapshots = Snapshots(SNAPSHOT_BYTES)
+        self._snapshots = Snapshots(VECTOR_BYTES)
 
     def run(self, request: SearchRequest) -> list[list[Hit]]:
         """For each query of the request its hits, best first, at most k; equal scores in order of id.

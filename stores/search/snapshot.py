@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import chain, repeat
@@ -156,16 +156,6 @@ class Snapshot:
             total[near >= 0] += np.float32(share) * self.vectors[near[near >= 0]]
         return np.asarray(np.maximum(np.linalg.norm(total, axis=1), 1e-9), dtype=np.float64)
 
-    @property
-    def nbytes(self) -> int:
-        """About how much memory it takes once it was searched."""
-        held = [getattr(self, field.name) for field in fields(self)]
-        arrays = sum(value.nbytes for value in held if isinstance(value, np.ndarray))
-        words = sum(one.words.nbytes + one.fields.nbytes for one in (self.own, self.documents))
-        # An id is a string of its own, and a list of turns about another; the index, the neighbours and the
-        # norms are made at the first search.
-        return arrays + words + len(self.ids) * (2 * 100 + 64) + self.documents.words.size * (8 + 4 + 1)
-
 
 def begins(values: NDArray[Any]) -> Flags:
     """Where a value differs from the one before it; the first does."""
@@ -185,7 +175,7 @@ class SnapshotAt(NamedTuple):
 
 
 class Snapshots:
-    """The snapshots used last, within a bound of bytes. Thread-safe."""
+    """The snapshots used last, within a bound of bytes of their vectors. Thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most, self.nbytes = most, 0
@@ -210,10 +200,10 @@ class Snapshots:
             if held is not None and held.change >= change:
                 return
             self._drop(scope.key)
-            if snapshot.nbytes > self._most:
+            if snapshot.vectors.nbytes > self._most:
                 return
             self._of_scope[scope.key] = SnapshotAt(change, snapshot)
-            self.nbytes += snapshot.nbytes
+            self.nbytes += snapshot.vectors.nbytes
             while self.nbytes > self._most:
                 self._drop(next(iter(self._of_scope)))
 
@@ -225,7 +215,7 @@ class Snapshots:
     def _drop(self, key: str) -> None:
         found = self._of_scope.pop(key, None)
         if found is not None:
-            self.nbytes -= found.snapshot.nbytes
+            self.nbytes -= found.snapshot.vectors.nbytes
 
 
 _PLAIN = (
@@ -323,17 +313,9 @@ _ALLOWED = """
 SELECT row FROM entries WHERE scope_key = :scope AND status IN ('active', 'staged')
 AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
 AND (:speakers IS NULL OR speaker IN (SELECT value FROM json_each(:speakers)))
-AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
 AND (:since IS NULL OR coalesce(event_time, observed_at) >= :since)
 AND (:until IS NULL OR coalesce(event_time, observed_at) <= :until)
-AND (:persons IS NULL OR EXISTS (
-    SELECT 1 FROM json_each(persons) p JOIN json_each(:persons) q ON p.value = q.value COLLATE NOCASE))
-AND (:entities IS NULL OR EXISTS (
-    SELECT 1 FROM json_each(entities) p JOIN json_each(:entities) q ON p.value = q.value COLLATE NOCASE))
-AND (:locations IS NULL OR EXISTS (
-    SELECT 1 FROM json_each(locations) p JOIN json_each(:locations) q ON p.value = q.value COLLATE NOCASE))
 """
-_LISTS = ("kinds", "speakers", "sessions", "persons", "entities", "locations")
 _GRANULARITY = {name: code for code, name in enumerate(GRANULARITIES)}
 
 
@@ -376,31 +358,30 @@ def size(conn: sqlite3.Connection, scope: Scope) -> int:
     return int(conn.execute("SELECT count(*) FROM entries WHERE scope_key = ?", (scope.key,)).fetchone()[0])
 
 
+_SEEN = "FROM entries WHERE scope_key = ? AND (status = 'active' OR (status = 'staged' AND session = ?))"
+
+
 def speakers(conn: sqlite3.Connection, scope: Scope) -> frozenset[str]:
     """Who speaks in what the scope's session may see."""
-    found = conn.execute(
-        "SELECT DISTINCT speaker FROM entries WHERE scope_key = ?"
-        " AND (status = 'active' OR (status = 'staged' AND session = ?))",
-        (scope.key, scope.session),
-    )
+    found = conn.execute(f"SELECT DISTINCT speaker {_SEEN}", (scope.key, scope.session))
     return frozenset(row[0] for row in found if row[0])
 
 
 def last_said(conn: sqlite3.Connection, scope: Scope) -> float:
     """When the last entry that the scope's session may see was said, in seconds; NaN where unknown."""
-    found = conn.execute(
-        "SELECT max(observed_at) FROM entries WHERE scope_key = ?"
-        " AND (status = 'active' OR (status = 'staged' AND session = ?))",
-        (scope.key, scope.session),
-    )
+    found = conn.execute(f"SELECT max(observed_at) {_SEEN}", (scope.key, scope.session))
     return _seconds(found.fetchone()[0])
 
 
 def allowed(conn: sqlite3.Connection, scope: Scope, filters: Filters) -> Ints:
     """Ledger rows of the base scope's recallable entries that pass the filters, of any session and age."""
-    lists = {name: getattr(filters, name) for name in _LISTS}
-    parameters = {name: None if values is None else json_list(values) for name, values in lists.items()}
-    parameters |= {"scope": scope.key, "since": to_time(filters.since), "until": to_time(filters.until)}
+    parameters = {
+        "scope": scope.key,
+        "kinds": None if filters.kinds is None else json_list(filters.kinds),
+        "speakers": None if filters.speakers is None else json_list(filters.speakers),
+        "since": to_time(filters.since),
+        "until": to_time(filters.until),
+    }
     return np.array([row[0] for row in conn.execute(_ALLOWED, parameters)], dtype=np.int64)
 
 

@@ -323,23 +323,6 @@ def test_a_time_window_reads_event_time_before_the_time_of_saying(either):
     assert either.ids("tea", filters=Filters(since=MAY_7 + timedelta(microseconds=1))) == []
 
 
-def test_names_and_sessions_narrow_whatever_their_case(either):
-    wanted = either.add(
-        "tea", vector=(1, 0), session="2", persons=("Zoé", "Ann"), entities=("Acme",), locations=("Oslo",)
-    )
-    either.add("tea", vector=(1, 0), persons=("Annabel",), entities=("Acme Inc",))
-    for filters in (
-        Filters(persons=("ann", "nobody")),
-        Filters(entities=("ACME",)),
-        Filters(locations=("oslo",)),
-        Filters(sessions=("2", "7")),
-        Filters(persons=("Zoé",), locations=("Oslo",), sessions=("2",)),
-    ):
-        assert either.ids("tea", filters=filters) == [wanted]
-    assert either.ids("tea", filters=Filters(persons=("Ann",), sessions=("1",))) == []
-    assert either.ids("tea", filters=Filters(persons=("Ann",)), user="bo") == []
-
-
 def test_the_asked_speaker_lifts_a_hit_and_hides_none(either):
     ann = either.add("I like green tea", vector=(1, 0), speaker="Ann")
     bo = either.add("I like green tea", vector=(1, 0), speaker="Bo")

@@ -117,12 +117,12 @@ def test_snapshots_keep_to_their_bound_and_drop_the_longest_unused(bank):
         say(bank, scope.user, "the heron", "the weir")
     with bank.ledger.read() as conn:
         made = [snapshot.read_whole(conn, scope, bank.embedder_id, 256) for scope in scopes]
-    kept = Snapshots(most=2 * made[0].nbytes + 100)
+    kept = Snapshots(most=2 * made[0].vectors.nbytes + 100)
     kept.put(scopes[0], 1, made[0])
     kept.put(scopes[1], 1, made[1])
     assert kept.get(scopes[0]) == (1, made[0])
     kept.put(scopes[2], 1, made[2])
-    assert kept.nbytes <= 2 * made[0].nbytes + 100
+    assert kept.nbytes <= 2 * made[0].vectors.nbytes + 100
     assert kept.get(scopes[1]) is None
     assert kept.get(scopes[0]) == (1, made[0])
     kept.put(scopes[0], 3, made[1])
@@ -130,7 +130,7 @@ def test_snapshots_keep_to_their_bound_and_drop_the_longest_unused(bank):
     assert kept.get(scopes[0]) == (3, made[1])
     kept.drop(scopes[0])
     assert kept.get(scopes[0]) is None
-    assert kept.nbytes == made[2].nbytes
+    assert kept.nbytes == made[2].vectors.nbytes
     small = Snapshots(most=1)
     small.put(scopes[0], 1, made[0])
     assert (small.get(scopes[0]), small.nbytes) == (None, 0)
