@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from memcycle.agents.markup import escape, mark, memories_text, time_text, turn_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
-from memcycle.core.entry import Precision
+from memcycle.core.language.date_forms import Precision
 
 
 class ConsolidatorInput(RoleInput):

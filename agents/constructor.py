@@ -11,7 +11,8 @@ from typing_extensions import override
 from memcycle.agents.guide import GuideOutput
 from memcycle.agents.markup import lines_text, list_text, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, reply_time
-from memcycle.core.entry import Kind, Pattern, Precision
+from memcycle.core.entry import Kind, Pattern
+from memcycle.core.language.date_forms import Precision
 
 
 class ConstructorInput(RoleInput):

@@ -10,7 +10,8 @@ from typing_extensions import override
 
 from memcycle.agents.markup import escape, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, reply_time
-from memcycle.core.entry import Kind, Precision
+from memcycle.core.entry import Kind
+from memcycle.core.language.date_forms import Precision
 
 
 class RepairerInput(RoleInput):

@@ -316,11 +316,6 @@ def _picked(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: values[name] for name in names}
 
 
-_COMMITTED = (
-    "status", "committed", "probes", "passed_before", "passed_after", "ungraded", "repairs", "rolled_back",
-    "merged", "episodes",
-)  # fmt: skip
-
 _FIELDS: Mapping[str, Callable[[Update], dict[str, Any] | None]] = {
     "staged": lambda update: {"turns": update["chunk"]},
     "planned": lambda update: {"searches": dict(Counter(plan["operator"] for plan in update["plans"]))},
@@ -362,6 +357,8 @@ _FIELDS: Mapping[str, Callable[[Update], dict[str, Any] | None]] = {
     "repair_written": lambda update: {"entries": update["written"]} if "written" in update else None,
     "rolled_back": lambda update: {"repairs": len(update["warnings"])},
     "maintained": lambda update: update["maintained"],
-    "committed": lambda update: _picked(update["result"], *_COMMITTED),
+    "committed": lambda update: _picked(
+        update["result"], *(Committed.__annotations__.keys() - {"event", "graph", "node"})
+    ),
 }
 """What an event holds, by its name; None where there is nothing to tell."""

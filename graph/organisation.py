@@ -47,8 +47,6 @@ class Made:
 class Organisation(Protocol):
     """Turns decided facts into edits."""
 
-    name: str
-
     def organise(self, facts: Sequence[Decided], made: Made) -> Generator[Any, Any, list[Edit]]:
         """Edits in the order of the facts; may yield role calls."""
         ...
@@ -56,8 +54,6 @@ class Organisation(Protocol):
 
 class AtomicFacts:
     """One immutable entry a fact, linked to what it supersedes (AMA's fact granularity)."""
-
-    name = "atomic-facts"
 
     def organise(self, facts: Sequence[Decided], made: Made) -> Generator[Any, Any, list[Edit]]:
         """One edit a fact. Calls no role."""

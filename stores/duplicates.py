@@ -4,10 +4,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from memcycle.core.entry import Entry, same_speaker
+from memcycle.core.entry import Entry, is_correction, same_speaker
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.restatement import Relation, content_of, restates
-from memcycle.core.validity import is_correction
 
 _LATEST = datetime.max.replace(tzinfo=UTC)
 _ANY = datetime(2000, 1, 1, tzinfo=UTC)

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memcycle.core.edit import Action, Applied, Edit, Rejected
-from memcycle.core.entry import Entry, departure, entry_id, same_text
+from memcycle.core.entry import Entry, departure, entry_id, is_older, same_text
 from memcycle.core.errors import BadInput
 from memcycle.core.language.names import NAMES, borne_out
 from memcycle.core.scope import Scope
-from memcycle.core.validity import is_older
 from memcycle.stores.ledger import entries, events, meta, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry

@@ -17,7 +17,8 @@ from memcycle.agents.rules.evidence import (
 )
 from memcycle.agents.rules.statements import when_of
 from memcycle.agents.views import MemoryView
-from memcycle.core.entry import Precision, same_text
+from memcycle.core.entry import same_text
+from memcycle.core.language.date_forms import Precision
 from memcycle.core.language.dates import format_time
 from memcycle.core.language.questions import NOTHING, choices
 

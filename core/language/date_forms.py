@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from memcycle.core.entry import Precision
+Precision = Literal["minute", "day", "week", "month", "season", "year"]
 
 # Written out, since the calendar module's names follow the locale of the process.
 MONTH_NAMES = (

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from memcycle.core.entry import Precision
 from memcycle.core.language.date_forms import (
     HOLIDAYS,
     MONTH_NAMES,
@@ -17,6 +16,7 @@ from memcycle.core.language.date_forms import (
     SEASONS,
     WEEKDAYS,
     Frame,
+    Precision,
     Reader,
     Reading,
     When,

@@ -19,10 +19,9 @@ from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from memcycle.agents.views import MemoryView
-from memcycle.core.entry import GRANULARITIES, Entry, Granularity, departure
+from memcycle.core.entry import GRANULARITIES, Entry, Granularity, departure, is_correction
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.language.tokens import content_stems
-from memcycle.core.validity import is_correction
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.states import RecallState
 

@@ -30,14 +30,7 @@ def build_recall(
     *,
     scope: ScopeOf | None = None,
 ) -> CompiledStateGraph[RecallState, Context, RecallInput, RecallOutput]:
-    """The recall graph: a question in, `answer` and `usage` out.
-
-    Args:
-        roles: Defaults to the rules.
-        bank: A bank, or a callable that opens one on first use; default the shared bank of `settings.home`.
-        settings: Defaults to the bank's, else to the environment's.
-        scope: Scope from a parent's context; default reads `Context`.
-    """
+    """The recall graph: a question in, `answer` and `usage` out. Arguments are those of `build_memory`."""
     return recall_graph(make_env(roles, bank, settings, scope))
 
 

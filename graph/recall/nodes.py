@@ -10,12 +10,12 @@ from memcycle.agents.query_reasoner import QueryReasonerInput, QueryReasonerOutp
 from memcycle.agents.retriever import RetrieverInput, RetrieverOutput
 from memcycle.agents.verifier import VerifierInput, VerifierOutput
 from memcycle.agents.views import TurnView
+from memcycle.core.entry import is_older, same_source
 from memcycle.core.errors import BadInput, RoleFailed
 from memcycle.core.language.names import person_names
 from memcycle.core.language.questions import question_category
 from memcycle.core.language.tokens import strip_names
 from memcycle.core.theta import Theta
-from memcycle.core.validity import is_older, same_source
 from memcycle.graph.approval import approved
 from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun

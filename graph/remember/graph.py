@@ -32,10 +32,7 @@ def build_remember(
     """The remember graph: messages or turns in, `result` and `usage` out.
 
     Args:
-        roles: Defaults to the rules.
-        bank: A bank, or a callable that opens one on first use; default the shared bank of `settings.home`.
-        settings: Defaults to the bank's, else to the environment's.
-        scope: Scope from a parent's context; default reads `Context`.
+        roles, bank, settings, scope: As those of `build_memory`.
         organisation: How facts become entries.
     """
     return remember_graph(make_env(roles, bank, settings, scope, organisation=organisation))

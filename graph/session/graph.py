@@ -36,11 +36,7 @@ def build_session(
 ) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
     """The session graph: run once when the session of the context ends; `result` and `usage` out.
 
-    Args:
-        roles: Defaults to the rules.
-        bank: A bank, or a callable that opens one on first use; default the shared bank of `settings.home`.
-        settings: Defaults to the bank's, else to the environment's.
-        scope: Scope from a parent's context; default reads `Context`.
+    Arguments are those of `build_memory`.
     """
     return session_graph(make_env(roles, bank, settings, scope))
 

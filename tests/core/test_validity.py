@@ -2,9 +2,8 @@
 
 from datetime import UTC, datetime
 
-from memcycle.core.entry import new_entry
+from memcycle.core.entry import is_older, new_entry, same_source
 from memcycle.core.scope import Scope
-from memcycle.core.validity import is_older, same_source
 
 SCOPE = Scope(user="ana", session="s")
 
