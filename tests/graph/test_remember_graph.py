@@ -9,7 +9,6 @@ from memcycle.agents.fact_judge import FactJudgeOutput, FactVerdict
 from memcycle.agents.guide import GuideOutput
 from memcycle.agents.judge import Conflict, JudgeOutput
 from memcycle.agents.refresher import Refresh, RefresherOutput
-from memcycle.agents.retriever import Intent, Plan, RetrieverOutput
 from memcycle.core.errors import RoleFailed
 from memcycle.core.theta import Switches
 from tests.graph.conftest import ANA
@@ -131,15 +130,6 @@ def test_guidance_reaches_the_constructor_and_its_switch_removes_the_node(cycle)
     settings = cycle.bank.settings.model_copy(update={"switches": Switches(guidance=False)})
     cycle.remember("I keep geese", constructor=bare, guide=Scripted(), settings=settings, **QUIET)
     assert bare.seen[0].guidance is None
-
-
-def _plan_always(query: str = "teach") -> Always:
-    intent = Intent(fine=False, abs=False, event=False, atomic=True)
-    return Always(
-        lambda value: RetrieverOutput(
-            plans=[Plan(n=i.n, query=query, intent=intent, k=5) for i in value.items]
-        )
-    )
 
 
 def test_refresh_updates_the_conflicting_memory_and_keeps_history(cycle):
