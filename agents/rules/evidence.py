@@ -22,7 +22,7 @@ from memcycle.core.language.questions import Slot, asked_slot, focus, is_questio
 
 ASKING = content(
     "many much long often kind type sort name call talk describe according recently specific particular "
-    "likely considered give given know remember"
+    "likely considered give given know remember recommend suggest advise"
 )
 """Words of asking that no answer repeats."""
 _FAVOURITE = content("favourite favorite")
@@ -36,6 +36,12 @@ _COUNT = re.compile(
 _ME = re.compile(r"\b(?:I|me|my|mine)\b")
 _SELF = re.compile(r"\b(?:I|me|we|us)\b")
 _YOU = re.compile(r"\b(?:you|your)\b", re.IGNORECASE)
+_OF_ASSISTANT = re.compile(
+    r"\b(?:did|have|had) you\b|\byou (?:said|told|wrote|suggested|recommended|mentioned|gave)\b"
+    r"|\byour (?:advice|answer|suggestion|recommendation|list|plan)\b",
+    re.IGNORECASE,
+)
+"""How a question asks for what the assistant said."""
 LONGEST = 8_000
 """Characters of a memory that are read."""
 MOST_PASSAGES = 2_000
@@ -163,7 +169,7 @@ def passages(parsed: ParsedQuestion, evidence: Sequence[MemoryView]) -> list[Pas
 def _may_speak(parsed: ParsedQuestion, memory: MemoryView) -> bool:
     """Only what people said answers, and what the assistant said where it is asked."""
     return memory.role in (None, "human") or (
-        memory.role == "ai" and _YOU.search(parsed.question) is not None
+        memory.role == "ai" and _OF_ASSISTANT.search(parsed.question) is not None
     )
 
 

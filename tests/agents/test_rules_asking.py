@@ -74,6 +74,7 @@ def test_a_question_a_wish_and_function_words_answer_nothing():
             [memory(0, "user", "I wish I lived in Paris."), memory(1, "user", "If I lived in Rome...")],
         ),
         ("Where do I live?", [memory(0, "assistant", "You live in Oslo.", role="ai")]),
+        ("Do you know where I live?", [memory(0, "assistant", "You live in Oslo.", role="ai")]),
         ("Where do I live?", [memory(0, "user", "```\nI live in a box\n```")]),
         ("Where do I live?", [memory(0, "user", "My sister moved to Oslo.")]),
         ("Where do I live?", [memory(0, "user", "Tom lives in Rome.")]),
@@ -102,6 +103,12 @@ def test_a_question_a_wish_and_function_words_answer_nothing():
 )
 def test_it_abstains_in_the_language_of_the_question(question, answer):
     assert answered(question, []).answer == answer
+
+
+def test_the_assistant_is_quoted_where_it_is_asked_for():
+    advice = memory(0, "assistant", "A cello of maple sounds warmer.", role="ai")
+    assert answered("Which cello did you recommend?", [advice]).quote == advice.text
+    assert not answered("Which cello sounds warmer?", [advice]).answerable
 
 
 def test_of_equally_fitting_statements_the_newest_holds():
