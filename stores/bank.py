@@ -17,7 +17,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn
 from memcycle.core.world import World
-from memcycle.stores import doctor, edits, forgetting, maintenance, portable, sessions, staging, undo
+from memcycle.stores import doctor, edits, forgetting, maintenance, portable, sessions, undo
 from memcycle.stores.indexes import Indexes
 from memcycle.stores.ledger import entries, events, links, meta, probes, weights
 from memcycle.stores.ledger import sessions as session_rows
@@ -27,7 +27,7 @@ from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.sessions import Part, SessionInfo
 from memcycle.stores.maintenance import Maintenance
 from memcycle.stores.search.snapshot import speakers
-from memcycle.stores.staging import session_of
+from memcycle.stores.sessions import session_of
 from memcycle.stores.writer import Writer, unknown
 
 if TYPE_CHECKING:
@@ -163,17 +163,17 @@ class Bank:
     # Turns
 
     def stage_turns(self, scope: Scope, given: Sequence[Turn]) -> list[Turn]:
-        """Stores turns and their raw entries, each once, without any model; see `staging.stage`.
+        """Stores turns and their raw entries, each once, without any model; see `sessions.stage_turns`.
 
         Nothing is lost to a failing embedder: such turns are stored without a vector and get one at commit.
         """
         session_of(scope)
         with self.ledger.read() as conn:
-            given, fresh = staging.prepare(conn, scope, given, self.redactor)
+            given, fresh = sessions.prepare_turns(conn, scope, given, self.redactor)
         vectors = self.indexes.for_writing().vectors
         found = vectors.of_all_that_can([turn.text for turn in fresh])
         with self._write() as writer:
-            return staging.stage(writer, scope, given, found, vectors.id)
+            return sessions.stage_turns(writer, scope, given, found, vectors.id)
 
     def turns(self, scope: Scope, ids: Iterable[str]) -> list[Turn]:
         """Turns by id, in the given order; unknown ones left out."""

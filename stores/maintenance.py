@@ -26,13 +26,6 @@ _NEAREST = 10
 """Facts that a fact is compared with; those that share nearly all its words come first in BM25."""
 
 
-class Due(NamedTuple):
-    """The id of an entry past a limit, and which limit."""
-
-    id: str
-    why: str
-
-
 def due(
     held: Sequence[Weighed],
     rules: Sequence[Retention],
@@ -40,8 +33,8 @@ def due(
     now: datetime,
     *,
     exempt: Collection[str] = (),
-) -> list[Due]:
-    """Entries past the limits that apply to the scope, least important first, each once.
+) -> dict[str, str]:
+    """Ids of entries past the limits that apply to the scope, least important first, each with the limit.
 
     Each rule counts what the rules before it leave. Importance is as it is now, decayed; of equals the one
     heard of longest ago goes first.
@@ -50,15 +43,14 @@ def due(
         held: All recallable entries of the scope.
         exempt: Ids that stay, and do not count: they push nothing else out.
     """
-    left = sorted(held, key=lambda one: _standing(one, now))
+    left = whole = sorted(held, key=lambda one: _standing(one, now))
     chosen: dict[str, str] = {}
     for rule in rules:
         if rule.user in (None, scope.user) and rule.workspace in (None, scope.workspace):
             over = _over(rule, [one for one in left if _covers(rule, one)], now, exempt)
             chosen |= over
             left = [one for one in left if one.id not in over]
-    rank = {one.id: _standing(one, now) for one in held}
-    return [Due(one, chosen[one]) for one in sorted(chosen, key=lambda one: rank[one])]
+    return {one.id: chosen[one.id] for one in whole if one.id in chosen}
 
 
 def _standing(one: Weighed, now: datetime) -> tuple[float, float, str]:
@@ -135,8 +127,8 @@ def plan(
         # What expired and was brought back does not expire again.
         stays = {one for actions in undone.values() for one, action in actions.items() if action == "expire"}
         passed = due(held, settings.retention, scope, now, exempt=stays)
-        found = entries.by_ids(conn, scope, [one.id for one in passed])
-        expired = [Expired(found[one.id].entry, one.why) for one in passed]
+        found = entries.by_ids(conn, scope, passed)
+        expired = [Expired(found[one].entry, why) for one, why in passed.items()]
     return Maintenance(united, renewed, expired, len(raised))
 
 

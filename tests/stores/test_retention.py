@@ -19,7 +19,7 @@ def held(name, importance=0.5, days=0.0, *, granularity="fact", kind="episodic",
 
 
 def ids(entries, *rules, scope=ANN, exempt=()):
-    return [one.id for one in due(entries, rules, scope, NOW, exempt=exempt)]
+    return list(due(entries, rules, scope, NOW, exempt=exempt))
 
 
 def test_by_age_since_last_said():
@@ -60,7 +60,7 @@ def test_a_later_rule_counts_what_is_left():
     rules = Retention(max_age_days=30), Retention(max_entries=2)
     assert ids(entries, *rules) == ["a"]
     assert ids(entries, Retention(max_age_days=30, max_entries=1)) == ["a", "b"]
-    assert [one.why for one in due(entries, rules, ANN, NOW)] == ["last said over 30 days ago"]
+    assert list(due(entries, rules, ANN, NOW).values()) == ["last said over 30 days ago"]
 
 
 def test_what_was_brought_back_stays_and_pushes_nothing_out():
