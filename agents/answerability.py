@@ -4,9 +4,7 @@ Where it fails the search ends, and the Answerer takes what was found.
 """
 
 from pydantic import AwareDatetime, Field
-from typing_extensions import override
 
-from memcycle.agents.markup import escape, list_text, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
 
 
@@ -19,17 +17,6 @@ class AnswerabilityInput(RoleInput):
     tried: list[str] = []
     round: int = 0
     now: AwareDatetime
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {
-            "question": escape(self.question),
-            "memories": memories_text(self.evidence),
-            "window": turns_text(self.window),
-            "tried": list_text(self.tried),
-            "round": str(self.round),
-            "now": time_text(self.now),
-        }
 
 
 class AnswerabilityOutput(RoleOutput):

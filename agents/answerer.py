@@ -7,9 +7,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 from pydantic.json_schema import SkipJsonSchema
-from typing_extensions import override
 
-from memcycle.agents.markup import escape, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
 from memcycle.core.theta import AnswerStyle
 
@@ -25,16 +23,6 @@ class AnswererInput(RoleInput):
     window: list[TurnView] = []
     style: Style = "short"
     now: AwareDatetime
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {
-            "question": escape(self.question),
-            "memories": memories_text(self.evidence),
-            "window": turns_text(self.window),
-            "style": self.style,
-            "now": time_text(self.now),
-        }
 
 
 class AnswererOutput(RoleOutput):

@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 from typing_extensions import override
 
-from memcycle.agents.markup import escape, mark, memories_text, time_text, turn_text
-from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
+from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, escape, mark, shown, time_text
 from memcycle.core.language.date_forms import Precision
 
 
@@ -38,9 +37,9 @@ class ConsolidatorInput(RoleInput):
         }
         return {
             "proposal": mark("proposal", about, escape(self.text)),
-            "turn": turn_text(self.turn),
-            "memories": memories_text(self.memories),
-            "now": time_text(self.now),
+            "turn": shown(self.turn),
+            "memories": shown(self.memories),
+            "now": shown(self.now),
         }
 
 

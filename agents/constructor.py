@@ -6,10 +6,8 @@ Where it fails the chunk's turns stay unextracted: found as they were said, and 
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field, field_validator, model_validator
-from typing_extensions import override
 
 from memcycle.agents.guide import GuideOutput
-from memcycle.agents.markup import lines_text, list_text, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, reply_time
 from memcycle.core.entry import Kind, Pattern
 from memcycle.core.language.date_forms import Precision
@@ -30,25 +28,6 @@ class ConstructorInput(RoleInput):
     memories: list[MemoryView] = []
     guidance: GuideOutput | None = None
     now: AwareDatetime
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {
-            "turns": turns_text(self.turns),
-            "window": turns_text(self.window),
-            "memories": memories_text(self.memories),
-            "guidance": _guidance_text(self.guidance),
-            "now": time_text(self.now),
-        }
-
-
-def _guidance_text(guidance: GuideOutput | None) -> str:
-    parts = [] if guidance is None else [
-        ("Keep:", guidance.keep),
-        ("Already stored:", guidance.redundant),
-        ("In conflict:", guidance.conflicts),
-    ]  # fmt: skip
-    return lines_text(f"{title}\n{list_text(texts)}" for title, texts in parts if texts)
 
 
 class FactDraft(RoleOutput):

@@ -4,13 +4,10 @@ It sees failures of the training questions alone, with what the data say about t
 a memory but through the configuration. Where it fails the round is explored without it.
 """
 
-import json
 from typing import Literal
 
 from pydantic import Field
-from typing_extensions import override
 
-from memcycle.agents.markup import escape, records_text
 from memcycle.agents.views import RoleInput, RoleOutput, View
 
 Pattern = Literal[
@@ -135,19 +132,6 @@ class DiagnoserInput(RoleInput):
     failures: list[FailureView] = []
     held: list[HeldView] = []
     tried: list[AttemptView] = []
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {
-            "objective": escape(self.objective),
-            "score": json.dumps(self.score),
-            "token_budget": str(self.token_budget),
-            "dimensions": records_text(self.dimensions),
-            "patterns": records_text(self.patterns),
-            "failures": records_text(self.failures),
-            "held": records_text(self.held),
-            "tried": records_text(self.tried),
-        }
 
 
 class Change(RoleOutput):

@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import Field
 from typing_extensions import override
 
-from memcycle.agents.markup import NONE, turns_text
-from memcycle.agents.views import RoleInput, RoleOutput, TurnView
+from memcycle.agents.views import NONE, RoleInput, RoleOutput, TurnView
 
 
 class EpisodeTriggerInput(RoleInput):
@@ -24,7 +23,7 @@ class EpisodeTriggerInput(RoleInput):
     @override
     def placeholders(self) -> dict[str, str]:
         new = [str(turn.n) for turn in self.turns[len(self.turns) - self.new :]] if self.new else []
-        return {"turns": turns_text(self.turns), "new": ", ".join(new) or NONE}
+        return {**super().placeholders(), "new": ", ".join(new) or NONE}
 
 
 class Boundary(RoleOutput):

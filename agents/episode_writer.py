@@ -4,9 +4,7 @@ Where it fails the episode is put together from its own sentences, as without a 
 """
 
 from pydantic import Field
-from typing_extensions import override
 
-from memcycle.agents.markup import turns_text
 from memcycle.agents.views import RoleInput, RoleOutput, TurnView
 
 
@@ -14,10 +12,6 @@ class EpisodeWriterInput(RoleInput):
     """The turns of one finished episode."""
 
     turns: list[TurnView]
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {"turns": turns_text(self.turns)}
 
 
 class EpisodeWriterOutput(RoleOutput):

@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 from typing_extensions import override
 
-from memcycle.agents.markup import escape, lines_text, mark, memories_text, time_text, turn_text
-from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, View
+from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, View, escape, mark, time_text
 
 
 class NewFact(View):
@@ -22,15 +21,15 @@ class NewFact(View):
     event_time: AwareDatetime | None = None
     near: list[MemoryView] = []
 
+    @override
     def markup(self) -> str:
-        """As the prompt shows it."""
         about = {
             "n": str(self.n),
             "speaker": self.speaker,
             "happened": time_text(self.event_time) if self.event_time else None,
         }
-        near = [memories_text(self.near, "near")] if self.near else []
-        return mark("fact", about, "\n".join([escape(self.text), turn_text(self.turn, "cites"), *near]))
+        near = [memory.markup("near") for memory in self.near]
+        return mark("fact", about, "\n".join([escape(self.text), self.turn.markup("cites"), *near]))
 
 
 class FactJudgeInput(RoleInput):
@@ -38,10 +37,6 @@ class FactJudgeInput(RoleInput):
 
     facts: list[NewFact]
     now: AwareDatetime
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {"facts": lines_text(fact.markup() for fact in self.facts), "now": time_text(self.now)}
 
 
 class FactVerdict(RoleOutput):

@@ -5,8 +5,7 @@ Where it fails the probes are ungraded, not failed.
 
 from typing_extensions import override
 
-from memcycle.agents.markup import escape, lines_text, mark
-from memcycle.agents.views import RoleInput, RoleOutput, View
+from memcycle.agents.views import RoleInput, RoleOutput, View, escape, mark
 
 
 class GradeItem(View):
@@ -17,8 +16,8 @@ class GradeItem(View):
     gold: str
     answer: str
 
+    @override
     def markup(self) -> str:
-        """As the prompt shows it."""
         parts = (("question", self.question), ("gold", self.gold), ("answer", self.answer))
         inner = "\n".join(mark(name, {}, escape(text)) for name, text in parts)
         return mark("item", {"n": str(self.n)}, f"\n{inner}\n")
@@ -28,10 +27,6 @@ class GraderInput(RoleInput):
     """Answers to grade, in one call; each is graded on its own."""
 
     items: list[GradeItem]
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {"items": lines_text(item.markup() for item in self.items)}
 
 
 class Grade(RoleOutput):

@@ -4,10 +4,8 @@ Where it fails the Constructor reads the chunk without guidance.
 """
 
 from pydantic import AwareDatetime
-from typing_extensions import override
 
-from memcycle.agents.markup import memories_text, time_text, turns_text
-from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
+from memcycle.agents.views import NONE, MemoryView, RoleInput, RoleOutput, TurnView, shown
 
 
 class GuideInput(RoleInput):
@@ -17,14 +15,6 @@ class GuideInput(RoleInput):
     memories: list[MemoryView] = []
     now: AwareDatetime
 
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {
-            "turns": turns_text(self.turns),
-            "memories": memories_text(self.memories),
-            "now": time_text(self.now),
-        }
-
 
 class GuideOutput(RoleOutput):
     """Guidance for the Constructor: every fact to keep, what memory already says, what conflicts."""
@@ -32,3 +22,8 @@ class GuideOutput(RoleOutput):
     keep: list[str] = []
     redundant: list[str] = []
     conflicts: list[str] = []
+
+    def markup(self) -> str:
+        """As the Constructor's prompt shows it."""
+        parts = (("Keep", self.keep), ("Already stored", self.redundant), ("In conflict", self.conflicts))
+        return "\n".join(f"{title}:\n{shown(texts)}" for title, texts in parts if texts) or NONE

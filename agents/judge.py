@@ -4,9 +4,7 @@ Where it fails the candidates are passed on, marked unjudged.
 """
 
 from pydantic import AwareDatetime, Field
-from typing_extensions import override
 
-from memcycle.agents.markup import list_text, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, Purpose, RoleInput, RoleOutput, TurnView
 
 
@@ -19,17 +17,6 @@ class JudgeInput(RoleInput):
     candidates: list[MemoryView]
     window: list[TurnView] = []
     now: AwareDatetime
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {
-            "items": turns_text(self.items, "item"),
-            "memories": memories_text(self.candidates),
-            "queries": list_text(self.queries),
-            "window": turns_text(self.window),
-            "purpose": self.purpose,
-            "now": time_text(self.now),
-        }
 
 
 class Conflict(RoleOutput):

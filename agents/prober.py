@@ -4,9 +4,7 @@ Where it fails the session is committed, marked unverified.
 """
 
 from pydantic import AwareDatetime, Field
-from typing_extensions import override
 
-from memcycle.agents.markup import memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
 from memcycle.core.probe import ProbeKind
 
@@ -23,15 +21,6 @@ class ProberInput(RoleInput):
     memories: list[MemoryView] = []
     count: int = Field(ge=1)
     now: AwareDatetime
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {
-            "turns": turns_text(self.turns),
-            "memories": memories_text(self.memories),
-            "count": str(self.count),
-            "now": time_text(self.now),
-        }
 
 
 class ProbeDraft(RoleOutput):

@@ -3,12 +3,9 @@
 Where it fails the search ends, and the Answerer takes what was found.
 """
 
-import json
-
 from pydantic import Field
 from typing_extensions import override
 
-from memcycle.agents.markup import NONE, escape, list_text, memories_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput
 
 
@@ -25,15 +22,9 @@ class QueryReasonerInput(RoleInput):
 
     @override
     def placeholders(self) -> dict[str, str]:
-        return {
-            "question": escape(self.question),
-            "gap": escape(self.gap),
-            "memories": memories_text(self.evidence),
-            "tried": list_text(self.tried),
-            "avoid": list_text(self.avoid),
-            "speaker": escape(self.speaker or NONE),
-            "time_need": json.dumps(self.needs_time),
-        }
+        values = super().placeholders()
+        values["time_need"] = values.pop("needs_time")
+        return values
 
 
 class QueryReasonerOutput(RoleOutput):

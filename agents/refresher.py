@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field, field_validator
 from typing_extensions import override
 
-from memcycle.agents.markup import lines_text, mark, memory_text, time_text, turn_text, turns_text
-from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, View, reply_time
+from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, View, mark, reply_time
 
 
 class ConflictView(View):
@@ -20,12 +19,12 @@ class ConflictView(View):
     other: MemoryView | None = None
     why: str = ""
 
+    @override
     def markup(self) -> str:
-        """As the prompt shows it."""
         inner = [
-            memory_text(self.memory),
-            *([turn_text(self.turn, "against")] if self.turn else []),
-            *([memory_text(self.other, "other")] if self.other else []),
+            self.memory.markup(),
+            *([self.turn.markup("against")] if self.turn else []),
+            *([self.other.markup("other")] if self.other else []),
         ]
         return mark("conflict", {"why": self.why or None}, "\n" + "\n".join(inner) + "\n")
 
@@ -36,14 +35,6 @@ class RefresherInput(RoleInput):
     conflicts: list[ConflictView]
     turns: list[TurnView] = []
     now: AwareDatetime
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {
-            "conflicts": lines_text(conflict.markup() for conflict in self.conflicts),
-            "turns": turns_text(self.turns),
-            "now": time_text(self.now),
-        }
 
 
 class Refresh(RoleOutput):

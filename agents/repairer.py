@@ -6,9 +6,7 @@ Where it fails nothing is added for that probe.
 from typing import Literal
 
 from pydantic import AwareDatetime, Field, field_validator
-from typing_extensions import override
 
-from memcycle.agents.markup import escape, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, reply_time
 from memcycle.core.entry import Kind
 from memcycle.core.language.date_forms import Precision
@@ -31,18 +29,6 @@ class RepairerInput(RoleInput):
     source: int
     memories: list[MemoryView] = []
     now: AwareDatetime
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {
-            "question": escape(self.question),
-            "gold": escape(self.gold),
-            "answer": escape(self.answer),
-            "turns": turns_text(self.turns),
-            "source": str(self.source),
-            "memories": memories_text(self.memories),
-            "now": time_text(self.now),
-        }
 
 
 class RepairFact(RoleOutput):

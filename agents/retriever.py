@@ -4,9 +4,7 @@ Where it fails the texts are searched as they are.
 """
 
 from pydantic import AwareDatetime, Field
-from typing_extensions import override
 
-from memcycle.agents.markup import time_text, turns_text
 from memcycle.agents.views import Purpose, RoleInput, RoleOutput, TurnView
 from memcycle.core.entry import Granularity
 
@@ -25,16 +23,6 @@ class RetrieverInput(RoleInput):
     window: list[TurnView] = []
     parts: int = Field(0, ge=0)
     now: AwareDatetime
-
-    @override
-    def placeholders(self) -> dict[str, str]:
-        return {
-            "items": turns_text(self.items, "item"),
-            "window": turns_text(self.window),
-            "purpose": self.purpose,
-            "parts": str(self.parts),
-            "now": time_text(self.now),
-        }
 
 
 class Intent(RoleOutput):

@@ -3,14 +3,11 @@
 Where it fails the first answer stands.
 """
 
-import json
-
 from pydantic import AwareDatetime, Field
 from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import override
 
 from memcycle.agents.answerer import Style
-from memcycle.agents.markup import escape, memories_text, time_text, turns_text
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
 
 
@@ -33,16 +30,9 @@ class VerifierInput(RoleInput):
 
     @override
     def placeholders(self) -> dict[str, str]:
-        return {
-            "question": escape(self.question),
-            "answer": escape(self.answer),
-            "answerable": json.dumps(self.answerable),
-            "memories": memories_text(self.evidence),
-            "window": turns_text(self.window),
-            "style": self.style,
-            "way": "multi_candidate" if self.candidates else "strict",
-            "now": time_text(self.now),
-        }
+        values = super().placeholders()
+        del values["candidates"]
+        return {**values, "way": "multi_candidate" if self.candidates else "strict"}
 
 
 class VerifierOutput(RoleOutput):

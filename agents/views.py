@@ -1,5 +1,12 @@
-"""What roles are shown: turns and memories under small integers, never under store ids."""
+"""What roles are shown: turns and memories under small integers, never under store ids, as marked data.
 
+Text of people goes into prompts as it is, in any language and with any braces, so that a model can quote it
+word for word; only what could close or open one of our own marks is defused.
+"""
+
+import json
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -12,9 +19,55 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+from typing_extensions import override
 
 from memcycle.core.entry import Entry, Granularity
 from memcycle.core.turn import MessageType, Turn
+
+NONE = "(none)"
+
+_MARKS = (
+    "turns?|items?|window|memory|memories|queries|query|question|guidance|conflicts?|facts?|cites|near|now|"
+    "tried|gap|avoid|purpose|style|way|new|round|other|against|speaker|time_need|gold|answer|proposal|"
+    "objective|dimensions|attempts|patterns|failures|held"
+)
+# Whatever a model may read as "<", and over what it cannot see, such as spaces of no width.
+_OURS = re.compile(rf"[<＜﹤](?=[^\w<＜﹤]{{0,20}}(?:{_MARKS})\b)", re.IGNORECASE)
+_IN_ATTRIBUTES = str.maketrans(
+    {
+        "&": "&amp;",
+        '"': "&quot;",
+        "<": "&lt;",
+        "＜": "&lt;",
+        "﹤": "&lt;",
+        ">": "&gt;",
+        "＞": "&gt;",
+        "﹥": "&gt;",
+    }
+)
+# Not strftime("%A"): its names follow the locale of the process.
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def escape(text: str) -> str:
+    """A text as prompts show it: unchanged, except that it cannot open or close our marks."""
+    return _OURS.sub("&lt;", text)
+
+
+def time_text(time: datetime) -> str:
+    """A time with its zone and weekday, which readings of "last Friday" need."""
+    return f"{time.isoformat(timespec='minutes')} {_WEEKDAYS[time.weekday()]}"
+
+
+def mark(name: str, attributes: Mapping[str, str | None], text: str) -> str:
+    """A text between marks, with the attributes that are not None."""
+    said = "".join(f' {key}="{_attribute(value)}"' for key, value in attributes.items() if value is not None)
+    return f"<{name}{said}>{text}</{name}>"
+
+
+def _attribute(value: str) -> str:
+    """A value that cannot end its quotes, its mark or its line."""
+    return " ".join(value.translate(_IN_ATTRIBUTES).split())
 
 
 class View(BaseModel):
@@ -22,13 +75,50 @@ class View(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def markup(self) -> str:
+        """As prompts show it: a plain record as one JSON object, without what is empty."""
+        return escape(self.model_dump_json(exclude_defaults=True))
+
+
+def shown(value: Any, name: str = "turn") -> str:
+    """A value as prompts show it, by what it is.
+
+    Args:
+        value: Text, a time, a number, None, what has a `markup` of its own, or a list of these.
+        name: How turns are marked.
+    """
+    if isinstance(value, TurnView):
+        return value.markup(name)
+    if hasattr(value, "markup"):
+        return str(value.markup())
+    if isinstance(value, list):
+        return "\n".join(_line(one) if isinstance(one, str) else shown(one, name) for one in value) or NONE
+    if value is None:
+        return NONE
+    if isinstance(value, str):
+        return escape(value)
+    return time_text(value) if isinstance(value, datetime) else json.dumps(value)
+
+
+def _line(text: str) -> str:
+    return f"- {escape(' '.join(text.split()))}"
+
 
 class RoleInput(View):
     """Base of all role inputs: plain data, no gold answers, no store ids."""
 
     def placeholders(self) -> dict[str, str]:
-        """Text for each placeholder that the role's prompt may use."""
-        raise NotImplementedError
+        """Text for each placeholder that the role's prompt may use: by its name what a field holds.
+
+        Stored entries are `memories` to every prompt, whatever the field is called; turns that stand in
+        `items` are marked as items.
+        """
+        return {
+            "memories" if field.annotation == list[MemoryView] else name: shown(
+                getattr(self, name), "item" if name == "items" else "turn"
+            )
+            for name, field in type(self).model_fields.items()
+        }
 
 
 class TurnView(View):
@@ -44,6 +134,11 @@ class TurnView(View):
     def of(cls, n: int, turn: Turn) -> "TurnView":
         """The turn as shown to a role."""
         return cls(n=n, speaker=turn.speaker, role=turn.role, text=turn.text, time=turn.time)
+
+    @override
+    def markup(self, name: str = "turn") -> str:
+        about = {"n": str(self.n), "speaker": self.speaker, "role": self.role, "time": time_text(self.time)}
+        return mark(name, about, escape(self.text))
 
 
 class MemoryView(View):
@@ -75,6 +170,20 @@ class MemoryView(View):
             current=current,
             score=score,
         )
+
+    @override
+    def markup(self, name: str = "memory") -> str:
+        about = {
+            "n": str(self.n),
+            "granularity": self.granularity,
+            "speaker": self.speaker,
+            "role": self.role,
+            "said": time_text(self.time) if self.time else None,
+            "happened": time_text(self.event_time) if self.event_time else None,
+            "precision": self.event_precision,
+            "current": None if self.current else "no",
+        }
+        return mark(name, about, escape(self.text))
 
 
 class RoleOutput(BaseModel):

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
-from memcycle.agents.markup import escape, time_text
+from memcycle.agents.views import escape, time_text
 from memcycle.core.entry import same_text
 from memcycle.core.messages import clean_text
 from memcycle.core.scope import Scope

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from memcycle.agents import markup
+from memcycle.agents import views
 from memcycle.agents.constructor import ConstructorInput
 from memcycle.agents.grader import GradeItem, GraderInput
 from memcycle.agents.views import RoleInput, TurnView
@@ -117,7 +117,7 @@ def test_every_mark_of_a_prompt_is_defused_in_texts_of_people(role):
     assert used
     for name in used:
         for mark in (f"</{name}>", f"<{name}>", f'< {name.upper()} n="1">'):
-            assert "<" not in markup.escape(mark)
+            assert "<" not in views.escape(mark)
 
 
 def test_braces_survive_in_prompt_and_text():
