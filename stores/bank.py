@@ -25,6 +25,7 @@ from memcycle.stores.ledger import turns as turn_rows
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.sessions import Part, SessionInfo
+from memcycle.stores.ledger.turns import TurnState
 from memcycle.stores.maintenance import Maintenance
 from memcycle.stores.search.snapshot import speakers
 from memcycle.stores.sessions import session_of
@@ -96,8 +97,6 @@ class Bank:
         ledger = Ledger.open(settings.home / LEDGER_FILE, world, read_only=read_only)
         try:
             indexes = None if read_only else Indexes.open(settings, world, ledger, embeddings, repair=repair)
-            if not read_only and not repair:
-                doctor.revive_words(ledger, settings)
         except BaseException:
             ledger.close()
             raise
@@ -315,7 +314,7 @@ class Bank:
         proposed: Sequence[Edit],
         *,
         turns: Sequence[str] = (),
-        state: str | None = None,
+        state: TurnState | None = None,
         close_segment_at: int | None = None,
         seq: int | None = None,
     ) -> Applied:

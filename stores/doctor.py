@@ -3,14 +3,13 @@
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from memcycle.core.errors import LedgerDamaged, StoreBusy, StoreError
+from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma.index import IndexedEntry, metadata_of
@@ -341,20 +340,6 @@ def rebuild_rows(ledger: Ledger, settings: Settings) -> int:
         conn.execute(f"INSERT OR IGNORE INTO sources (scope_key, turn, row) {_SOURCES}")
         conn.execute(f"DELETE FROM {_LOST_LINKS}")  # noqa: S608 - a constant of ours
         return _rebuild_words(conn, settings)
-
-
-def revive_words(ledger: Ledger, settings: Settings) -> None:
-    """Makes the lexical view anew where it is broken, which no backup is needed for.
-
-    Where its pages in the file are damaged, all is left as it is: whoever needs them is told.
-    """
-    with suppress(LedgerDamaged):
-        with ledger.look() as conn:
-            if not lexical.broken(conn):
-                return
-        with ledger.write() as conn:
-            done = _rebuild_words(conn, settings)
-        _log.warning("the index of words in %s was broken; made anew from %d entries", ledger.path, done)
 
 
 def _rebuild_words(conn: sqlite3.Connection, settings: Settings) -> int:

@@ -236,8 +236,7 @@ class Ledger:
                 raise
             if error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT_VTAB:
                 raise StoreError(
-                    f"the index of words in {self.path} is broken; it is made anew when the memory is opened"
-                    " next"
+                    f"the index of words in {self.path} is broken; `memcycle doctor` makes it anew"
                 ) from error
             raise LedgerDamaged(
                 f"{self.path} is damaged or no ledger ({error}); {RESTORE.format(home=self.path.parent)}"

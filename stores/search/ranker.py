@@ -23,11 +23,11 @@ import numpy as np
 from memcycle.core.theta import Fusion, Views, Weights
 from memcycle.stores.search.bm25 import Flags, Floats, Ints
 from memcycle.stores.search.request import Why
-from memcycle.stores.search.signals import SIGNALS, Comparison
+from memcycle.stores.search.signals import MATCHES, SIGNALS, Comparison
 
 NAMES = tuple(SIGNALS)
 """Row order of every array of signals."""
-EVIDENCE = np.array([signal.evidence for signal in SIGNALS.values()])
+EVIDENCE = np.array([name in MATCHES for name in NAMES])
 LEXICAL = np.array([name in {"bm25", "window", "facts"} for name in NAMES])
 TOLD = tuple(at for at, name in enumerate(NAMES) if EVIDENCE[at] or name in {"speaker", "date"})
 """Signals that are named as reasons of a hit."""
@@ -76,7 +76,7 @@ def measure(compared: Comparison, candidates: Ints) -> Measured:
         compared.known if LEXICAL[at] else float(vectors[name].any()) if name in vectors else 0.0
         for at, name in enumerate(NAMES)
     ]
-    values = np.stack([signal.says(compared)[candidates] for signal in SIGNALS.values()])
+    values = np.stack([says(compared)[candidates] for says in SIGNALS.values()])
     return Measured(values, np.array(applies))
 
 

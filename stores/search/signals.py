@@ -7,7 +7,6 @@ many people speak; what reads English has less to say about other languages, nev
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -48,14 +47,9 @@ class Comparison:
     half_life: float
 
     @cached_property
-    def named(self) -> Floats:
-        """Cosine with the query's vector, not below 0."""
-        return self._positive(_cosines(self.snapshot.vectors, self.query.named))
-
-    @cached_property
     def nameless(self) -> Floats:
         """Cosine with the vector of the query without names, not below 0."""
-        return self._positive(self._raw_nameless)
+        return self.positive(self._raw_nameless)
 
     @cached_property
     def surrounded(self) -> Floats:
@@ -63,7 +57,7 @@ class Comparison:
         total = self._raw_nameless.copy()
         for share, near in zip(SHARES, self.snapshot.around, strict=True):
             total += share * at(self._raw_nameless, near, 0.0)
-        return self._positive(total / self.snapshot.norms)
+        return self.positive(total / self.snapshot.norms)
 
     @cached_property
     def own(self) -> Floats:
@@ -78,7 +72,8 @@ class Comparison:
     def _raw_nameless(self) -> Floats:
         return _cosines(self.snapshot.vectors, self.query.nameless)
 
-    def _positive(self, cosines: Floats) -> Floats:
+    def positive(self, cosines: Floats) -> Floats:
+        """Cosines, those below 0 and of entries that are not visible as 0."""
         return np.asarray(np.clip(cosines, 0.0, 1.0) * self.visible)
 
 
@@ -108,7 +103,7 @@ def facts(compared: Comparison) -> Floats:
 
 def dense(compared: Comparison) -> Floats:
     """Cosine of query and entry."""
-    return compared.named
+    return compared.positive(_cosines(compared.snapshot.vectors, compared.query.named))
 
 
 def dense_nameless(compared: Comparison) -> Floats:
@@ -220,30 +215,16 @@ def reinforcement(compared: Comparison) -> Floats:
     return compared.snapshot.reinforcement / MOST
 
 
-class Signal(NamedTuple):
-    """A signal as the ranker takes it.
+MATCHES = ("bm25", "window", "facts", "dense", "dense_nameless", "context")
+"""Signals of a match with the query: they alone can find an entry, and entries are compared with the best.
+The others count as they are, and only move what was found."""
 
-    Attributes:
-        says: Its function.
-        evidence: Whether it is of a match with the query: it alone can find an entry, and entries are
-            compared with the best. The others count as they are, and only move what was found.
-    """
-
-    says: Callable[[Comparison], Floats]
-    evidence: bool
-
-
-SIGNALS: dict[str, Signal] = {
-    **{
-        says.__name__: Signal(says, evidence=True)
-        for says in (bm25, window, facts, dense, dense_nameless, context)
-    },
-    **{
-        says.__name__: Signal(says, evidence=False)
-        for says in (
-            speaker, date, time_expression, number, capital, statement, first_person, idf_mass, session,
-            answer, neighbours, importance, recency, reinforcement,
-        )
-    },
+SIGNALS: dict[str, Callable[[Comparison], Floats]] = {
+    says.__name__: says
+    for says in (
+        bm25, window, facts, dense, dense_nameless, context,
+        speaker, date, time_expression, number, capital, statement, first_person, idf_mass, session,
+        answer, neighbours, importance, recency, reinforcement,
+    )
 }  # fmt: skip
 """By the names that theta's weights have."""

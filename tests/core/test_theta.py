@@ -187,7 +187,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
 def test_there_is_a_weight_for_each_signal_and_each_is_described():
     assert set(Weights.model_fields) == set(NAMES)
     assert all(field.description for field in Weights.model_fields.values())
-    assert all(signal.says.__doc__ for signal in SIGNALS.values())
+    assert all(says.__doc__ for says in SIGNALS.values())
 
 
 def test_only_leaves_out_all_others():
