@@ -48,9 +48,9 @@ class Guarded:
     rejected: list[Rejected] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def refuse(self, text: str, why: str, target: Entry | None = None) -> None:
+    def refuse(self, text: str, why: str) -> None:
         """Notes a proposal that is not followed."""
-        self.rejected.append(Rejected(text=text, why=why, target=target.id if target else None))
+        self.rejected.append(Rejected(text=text, why=why))
 
 
 def propose(
@@ -119,10 +119,10 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
             into.supersede.extend(ref for ref in refs if ref["turn"])
         else:
             why = "deletion needs the user's own quoted words; nothing new contradicts it"
-            into.refuse(target.text, why, target)
+            into.refuse(target.text, why)
         return
     if not edit.text.strip() or same_text(edit.text) == same_text(target.text):
-        into.refuse(edit.text, "the update changes nothing", target)
+        into.refuse(edit.text, "the update changes nothing")
         return
     other = next(
         (name for ref in refs for name in (ref["memory"], ref["other"]) if name not in (None, target.id)),
@@ -135,9 +135,9 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
     named = conflicts.turns[edit.turn - 1] if edit.turn and 0 < edit.turn <= len(conflicts.turns) else None
     turn = named or next((found for ref in refs if (found := conflicts.turn(ref["turn"]))), None)
     if turn is None or not turn.is_evidence:
-        into.refuse(edit.text, "no person's turn stands behind it", target)
+        into.refuse(edit.text, "no person's turn stands behind it")
     elif support(edit.text, turn) == 0:
-        into.refuse(edit.text, "its turn does not say so", target)
+        into.refuse(edit.text, "its turn does not say so")
     else:
         into.edits.append(_edit("UPDATE", target, edit, entry=_successor(edit, target, turn, made)))
 

@@ -24,6 +24,7 @@ from memcycle.graph.guards import (
 )
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import Decided
+from memcycle.graph.search import named
 from memcycle.graph.states import ConflictRef
 from memcycle.stores.search.request import Hit, Query, SearchRequest
 
@@ -82,9 +83,9 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
-    def refuse(self, text: str, why: str, target: Entry | None = None) -> None:
+    def refuse(self, text: str, why: str) -> None:
         """Notes a statement that is not stored, or a stored one that stays."""
-        self.rejected.append(Rejected(text=text, why=why, target=target.id if target else None))
+        self.rejected.append(Rejected(text=text, why=why))
 
 
 def ground(
@@ -233,14 +234,16 @@ def decide(
         if not verdict.supported:
             outcome.refuse(item.draft.text, verdict.why or f"its turn {item.turn.id} does not say so")
             continue
-        target = _named_target(item.draft, shown, outcome)
+        edited = None if item.draft.edit == "ADD" else item.draft.target
+        target = named(edited, shown, f"the Constructor, of {item.draft.text!r},", outcome.warnings)
+        target = target if target is not None and target.granularity == "fact" else None
         if target is not None and item.draft.edit == "DELETE" and _settled(item, target, outcome):
             continue
         if item.is_echo:
             why = f"it repeats a stored fact that its turn {item.turn.id} does not speak of"
             outcome.refuse(item.draft.text, why)
             continue
-        near = _named_near(item, verdict, outcome)
+        near = named(verdict.near, item.near, f"the Judge, of {item.draft.text!r},", outcome.warnings)
         op, chosen, why = _edit_of(item, verdict, near, target or heirs.get(n - 1))
         if op == "UPDATE" and not run.switches.refresher:
             op, chosen, why = "ADD", None, "the Refresher is switched off"
@@ -254,17 +257,7 @@ def _report_kept(waiting: Sequence[Entry], outcome: Outcome) -> None:
     why = "deletion needs the user's own quoted words, and no new fact replaces it"
     for memory in {memory.id: memory for memory in waiting}.values():
         if memory.id not in replaced:
-            outcome.refuse(memory.text, why, memory)
-
-
-def _named_near(item: Grounded, verdict: FactVerdict, outcome: Outcome) -> Entry | None:
-    if verdict.near is None:
-        return None
-    if not 0 <= verdict.near < len(item.near):
-        warning = f"the Judge named memory {verdict.near}, which was not shown beside: {item.draft.text}"
-        outcome.warnings.append(warning)
-        return None
-    return item.near[verdict.near]
+            outcome.refuse(memory.text, why)
 
 
 def _heir(grounded: Sequence[Grounded], turn: str, memory: Entry) -> int | None:
@@ -277,19 +270,6 @@ def _heir(grounded: Sequence[Grounded], turn: str, memory: Entry) -> int | None:
     return -max(closest)[1] if closest else None
 
 
-def _named_target(draft: FactDraft, shown: Sequence[Entry], outcome: Outcome) -> Entry | None:
-    if draft.edit == "ADD" or draft.target is None:
-        return None
-    if not 0 <= draft.target < len(shown):
-        warning = (
-            f"the Constructor named memory {draft.target}, which was not shown; stored as new: {draft.text}"
-        )
-        outcome.warnings.append(warning)
-        return None
-    entry = shown[draft.target]
-    return entry if entry.granularity == "fact" else None
-
-
 def _settled(item: Grounded, target: Entry, outcome: Outcome) -> bool:
     """Whether the deletion is done, as the user asked in the quoted words, or ignored, since it rests on an
     equal statement; else the fact goes on as an update."""
@@ -299,7 +279,7 @@ def _settled(item: Grounded, target: Entry, outcome: Outcome) -> bool:
         outcome.deletions.append(Edit(op="DELETE", target=target.id, reason="the user asked", quote=quoted))
         return True
     if item.repeats(target):
-        outcome.refuse(item.draft.text, "ignored: a deletion that rests only on an equal statement", target)
+        outcome.refuse(item.draft.text, "ignored: a deletion that rests only on an equal statement")
         return True
     return False
 

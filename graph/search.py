@@ -189,18 +189,23 @@ def widen(state: EvidenceState, run: GraphRun) -> dict[str, Any]:
     return {"round": state["round"] + 1, "candidates": unite(state["candidates"], more)}
 
 
+def named(n: int | None, shown: Sequence[Entry], who: str, warnings: list[str]) -> Entry | None:
+    """The entry that a role named by its number; a number that was not shown is reported, not followed."""
+    if n is not None and not 0 <= n < len(shown):
+        warnings.append(f"{who} named memory {n}, which was not shown")
+        return None
+    return None if n is None else shown[n]
+
+
 def read_verdict(
     output: JudgeOutput, shown: Sequence[Entry], turns: Sequence[Turn] = ()
 ) -> tuple[Verdict, list[str]]:
-    """Verdicts by entry and turn id. A number that was not shown is reported, not followed."""
+    """Verdicts by entry and turn id."""
     warnings: list[str] = []
 
     def entry_id(n: int | None) -> str | None:
-        if n is not None and 0 <= n < len(shown):
-            return shown[n].id
-        if n is not None:
-            warnings.append(f"the Judge named memory {n}, which was not shown")
-        return None
+        entry = named(n, shown, "the Judge", warnings)
+        return None if entry is None else entry.id
 
     conflicts = []
     for conflict in output.conflicts:

@@ -181,7 +181,7 @@ def test_a05_of_any_role(product, number):
     assert [p.memory.get(one.id, user="u1") for one in before] == before
     assert "Keeps a dozen geese" in p.texts()
     named = [warning for warning in result.warnings if f"memory {number}" in warning]
-    assert any("was not shown beside" in warning for warning in named)
+    assert any("the Judge, of 'Keeps a dozen geese', named" in warning for warning in named)
     assert len(named) > 1
     assert any(f"turn {number}" in warning for warning in result.warnings)
 
