@@ -65,13 +65,6 @@ class EmbeddingModel(NamedTuple):
 PATIENCE = 60.0
 """Seconds a server may take for a call; its client would wait for ten minutes, three times."""
 
-EMBEDDERS = {
-    "wordllama": "static vectors inside the installed package, the default",
-    "minilm": "Chroma's ONNX all-MiniLM-L6-v2, downloaded once",
-    "openai:NAME": "a model of an OpenAI-compatible server",
-}
-"""Names that `Settings.embedder` takes without an `Embeddings` object."""
-
 
 def find_model(name: str, embeddings: "Embeddings | None") -> EmbeddingModel:
     """The model of a settings name, or of the `Embeddings` handed over, which wins.
@@ -88,10 +81,9 @@ def find_model(name: str, embeddings: "Embeddings | None") -> EmbeddingModel:
         return EmbeddingModel(f"langchain:{model}", lambda: _load_openai(model), None, 256)
     named = {"wordllama": WORDLLAMA, "minilm": MINILM}
     if name not in named:
-        valid = "; ".join(f"{key} ({what})" for key, what in EMBEDDERS.items())
         raise StoreError(
-            f"unknown embedder {name!r}; valid are: {valid}; or hand a LangChain Embeddings object over as"
-            " embeddings="
+            f"unknown embedder {name!r}; valid are: {', '.join(named)}, openai:NAME; or hand a LangChain"
+            " Embeddings object over as embeddings="
         )
     return named[name]
 
@@ -175,7 +167,9 @@ def _remember_no_words(tokenizer: "Tokenizer") -> None:
 
 
 WORDLLAMA = EmbeddingModel("wordllama-l2-supercat-256", _load_wordllama, 256, 64)
+"""Static vectors inside the installed package, the default."""
 MINILM = EmbeddingModel("chroma-minilm", _load_minilm, 384, 32)
+"""Chroma's ONNX all-MiniLM-L6-v2, downloaded once."""
 
 
 # Vectors
@@ -255,7 +249,9 @@ class Embedder:
 
     def _fetch(self, texts: list[str], indices: Sequence[int]) -> list[Vector]:
         """One call to the model, checked and cached; `indices` are the texts' places in the caller's list."""
-        raw = self._call([_sendable(text) for text in texts], indices)
+        # Half an emoji (a lone surrogate) is replaced: no model takes it.
+        sent = [_read(text).encode("utf-8", "replace").decode("utf-8") for text in texts]
+        raw = self._call(sent, indices)
         vectors = self._checked(raw, indices)
         with self._cache_lock:
             for text, vector in zip(texts, vectors, strict=True):
@@ -316,11 +312,6 @@ class Embedder:
 def _read(text: str) -> str:
     """All that a model is shown of it, and so what its vector is kept under."""
     return text[:MAX_CHARS]
-
-
-def _sendable(text: str) -> str:
-    """The part that counts, with half an emoji (a lone surrogate, which no model takes) replaced."""
-    return _read(text).encode("utf-8", "replace").decode("utf-8")
 
 
 def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:

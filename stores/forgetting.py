@@ -13,9 +13,6 @@ from memcycle.stores.ledger.schema import OF_A_SCOPE
 from memcycle.stores.search import lexical
 from memcycle.stores.writer import Writer
 
-PERSON = "user"
-"""Who changes entries by hand, in the log: what a person says is theirs to keep."""
-
 
 def holders(conn: sqlite3.Connection, entry: Entry) -> list[StoredEntry]:
     """What else holds the words of an entry, of any status, in conversation order.
@@ -69,7 +66,9 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     _mend_chains(writer, scope, chosen, ids)
     _drop_quotes(writer, scope, said, ids)
     events.erase(conn, scope, ids)
-    _blank_reasons(conn, scope, [one.entry for one in chosen])
+    # A role that was shown these entries may quote them where it says why it changed another.
+    speakers = {one.entry.speaker for one in chosen if one.entry.speaker}
+    events.blank_reasons(conn, scope, {stem for one in chosen for stem in _words(one.entry.text, speakers)})
     links.erase(conn, scope, ids)
     weights.clear_mentions(conn, scope)
     lexical.remove(conn, [one.row for one in chosen])
@@ -139,13 +138,6 @@ def _drop_probes(writer: Writer, scope: Scope, said: Sequence[str], ids: set[str
     unweighed = [one for one in dropped if one.repair is not None and one.repair.state == "written"]
     undo.retract_repairs(writer, scope, unweighed, "what it was examined with was forgotten")
     probes.delete(writer.conn, scope, dropped)
-
-
-def _blank_reasons(conn: sqlite3.Connection, scope: Scope, gone: Sequence[Entry]) -> None:
-    """A role that was shown these entries may quote them where it says why it changed another."""
-    names = {one.speaker for one in gone if one.speaker}
-    stems = {stem for one in gone for stem in _words(one.text, names)}
-    events.blank_reasons(conn, scope, stems, but_of=[PERSON])
 
 
 def _drop_quotes(writer: Writer, scope: Scope, said: Sequence[str], ids: set[str]) -> None:

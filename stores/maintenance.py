@@ -47,7 +47,12 @@ def due(
     chosen: dict[str, str] = {}
     for rule in rules:
         if rule.user in (None, scope.user) and rule.workspace in (None, scope.workspace):
-            over = _over(rule, [one for one in left if _covers(rule, one)], now, exempt)
+            covered = [
+                one
+                for one in left
+                if rule.kind in (None, one.kind) and rule.granularity in (None, one.granularity)
+            ]
+            over = _over(rule, covered, now, exempt)
             chosen |= over
             left = [one for one in left if one.id not in over]
     return {one.id: chosen[one.id] for one in whole if one.id in chosen}
@@ -56,10 +61,6 @@ def due(
 def _standing(one: Weighed, now: datetime) -> tuple[float, float, str]:
     heard = one.heard.timestamp() if one.heard is not None else now.timestamp()
     return decayed(one.importance, one.reinforcement, one.heard, now), heard, one.id
-
-
-def _covers(rule: Retention, one: Weighed) -> bool:
-    return rule.kind in (None, one.kind) and rule.granularity in (None, one.granularity)
 
 
 def _over(

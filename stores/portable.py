@@ -80,7 +80,8 @@ def insert_records(
         {record.entry.id: record.entry for record in records if record.entry.id not in known}.values(),
         key=lambda entry: entry.status not in RECALLABLE,
     )
-    barred = _forgotten(writer.conn, scope, fresh)
+    any_forgotten = meta.any_tombstones(writer.conn)
+    barred = {one.id for one in fresh if any_forgotten and _is_forgotten(writer.conn, scope, one)}
     fresh = [entry for entry in fresh if entry.id not in barred]
     _restore_sessions(writer, scope, fresh)
     became: dict[str, str | None] = dict.fromkeys(barred)
@@ -169,12 +170,6 @@ def _check_successors(conn: sqlite3.Connection, scope: Scope, records: Sequence[
             raise BadInput(
                 f"record {number}, field superseded_by: names no entry of the file or of this memory"
             )
-
-
-def _forgotten(conn: sqlite3.Connection, scope: Scope, fresh: Sequence[Entry]) -> set[str]:
-    if not meta.any_tombstones(conn):
-        return set()
-    return {entry.id for entry in fresh if _is_forgotten(conn, scope, entry)}
 
 
 def _is_forgotten(conn: sqlite3.Connection, scope: Scope, entry: Entry) -> bool:

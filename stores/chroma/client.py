@@ -155,8 +155,9 @@ class EmbeddedClient:
         self._api: Client | None = None
         self._closed = False
         try:
-            if fresh:
-                self._remove()
+            if fresh and self._path.exists():
+                with chroma_errors(self.where, "removing it"):
+                    shutil.rmtree(self._path)
             self._api = self._open()
         except BaseException:
             self._free()
@@ -211,11 +212,6 @@ class EmbeddedClient:
         """Closes Chroma until the next call: after a full disk it may never return from one."""
         self._disconnect()
 
-    def _remove(self) -> None:
-        with chroma_errors(self.where, "removing it"):
-            if self._path.exists():
-                shutil.rmtree(self._path)
-
     def scrub(self) -> None:
         """Leaves no text of dropped collections in any file; see `free`."""
         self._require_lock()
@@ -262,12 +258,19 @@ class ServerClient:
     def __init__(self, url: str, prefix: str, *, fresh: bool = False) -> None:
         self.where, self.prefix = url, prefix
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            port = parts.port or (443 if parts.scheme == "https" else DEFAULT_PORT)
+        except ValueError:
+            port = None
+        if port is None or parts.scheme not in ("http", "https") or not parts.hostname:
             raise StoreError(f"{url!r} is no address of a Chroma server; give http://HOST:PORT")
-        self._api: Client | None = self._open(parts.hostname, _port(url), secure=parts.scheme == "https")
+        self._api: Client | None = self._open(parts.hostname, port, secure=parts.scheme == "https")
         if fresh:
+            # Ours alone: others stay, those of other homes too.
             with chroma_errors(self.where, "clearing it"):
-                self._drop_own()
+                for collection in self.api.list_collections():
+                    if collection.name.startswith(prefix):
+                        self.api.delete_collection(collection.name)
 
     @property
     def api(self) -> "Client":
@@ -300,12 +303,6 @@ class ServerClient:
     def renew(self) -> None:
         """Nothing: each call is a request of its own."""
 
-    def _drop_own(self) -> None:
-        """Drops our collections; others stay, those of other homes too."""
-        for collection in self.api.list_collections():
-            if collection.name.startswith(self.prefix):
-                self.api.delete_collection(collection.name)
-
     def scrub(self) -> None:
         """Nothing: the server's files are not ours."""
 
@@ -323,16 +320,6 @@ def _sessions(client: "Client") -> "list[httpx.Client]":
     """The connections of a client of a server: its own and those of its admin client."""
     servers = (client._server, cast("AdminClient", client._admin_client)._server)
     return [cast("FastAPI", server)._session for server in servers]
-
-
-def _port(url: str) -> int:
-    try:
-        port = urlsplit(url).port
-    except ValueError as error:
-        raise StoreError(
-            f"{url!r} is no address of a Chroma server: {error}; give http://HOST:PORT"
-        ) from error
-    return port or (443 if url.startswith("https") else DEFAULT_PORT)
 
 
 ChromaClient = EmbeddedClient | ServerClient

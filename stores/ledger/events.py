@@ -161,24 +161,17 @@ def erase(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:
     )
 
 
-def blank_reasons(
-    conn: sqlite3.Connection, scope: Scope, stems: Collection[str], *, but_of: Collection[str]
-) -> None:
-    """Empties reasons in the scope's log that share a content stem with what was forgotten.
+def blank_reasons(conn: sqlite3.Connection, scope: Scope, stems: Collection[str]) -> None:
+    """Empties what roles gave as reasons, where they share a content stem with what was forgotten.
 
-    Args:
-        but_of: Actors whose reasons stay.
+    What a person says is theirs to keep.
     """
-    found = conn.execute(
-        "SELECT DISTINCT why FROM events WHERE scope_key = ? AND why <> ''"
-        " AND actor NOT IN (SELECT value FROM json_each(?))",
-        (scope.key, json_list(but_of)),
-    )
+    of_roles = "scope_key = :scope AND why <> '' AND actor <> 'user'"
+    found = conn.execute(f"SELECT DISTINCT why FROM events WHERE {of_roles}", {"scope": scope.key})  # noqa: S608
     doomed = [row["why"] for row in found if not set(stems).isdisjoint(content_stems(row["why"]))]
     conn.execute(
-        "UPDATE events SET why = '' WHERE scope_key = ? AND why IN (SELECT value FROM json_each(?))"
-        " AND actor NOT IN (SELECT value FROM json_each(?))",
-        (scope.key, json_list(doomed), json_list(but_of)),
+        f"UPDATE events SET why = '' WHERE {of_roles} AND why IN (SELECT value FROM json_each(:doomed))",  # noqa: S608
+        {"scope": scope.key, "doomed": json_list(doomed)},
     )
 
 

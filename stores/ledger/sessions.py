@@ -118,13 +118,14 @@ def commit(
         until: Place up to which it was committed; all of it without.
         reports: What replaces its reports.
     """
+    kept = {part: one.model_dump(mode="json") for part, one in (reports or {}).items()}
     conn.execute(
         "UPDATE sessions SET status = ?, reason = ?, reports = coalesce(?, reports),"
         " committed_position = max(committed_position, coalesce(?, last_position)), touched_at = ?"
         " WHERE scope_key = ? AND session = ?",
         (
             "committed_unverified" if reason else "committed", reason,
-            None if reports is None else _reports_json(reports), until, to_time(now), scope.key, session,
+            None if reports is None else to_json(kept), until, to_time(now), scope.key, session,
         ),
     )  # fmt: skip
 
@@ -194,7 +195,11 @@ def infos(conn: sqlite3.Connection, scope: Scope) -> list[SessionInfo]:
         " WHERE s.scope_key = ? AND s.session = coalesce(?, s.session) GROUP BY s.seq ORDER BY s.seq",
         (scope.key, scope.session),
     )
-    return [_info(row) for row in found]
+    shown = [name for name in SessionInfo.model_fields if name != "report"]
+    return [
+        SessionInfo(**{name: row[name] for name in shown}, report=_sum(_reports(row["reports"]).values()))
+        for row in found
+    ]
 
 
 def idle_open(
@@ -253,11 +258,6 @@ def _row(conn: sqlite3.Connection, scope: Scope, session: str) -> sqlite3.Row | 
 _COUNTS = tuple(name for name in SessionReport.model_fields if name != "usage")
 
 
-def _info(row: sqlite3.Row) -> SessionInfo:
-    stored = {name: row[name] for name in SessionInfo.model_fields if name != "report"}
-    return SessionInfo.model_validate(stored | {"report": _sum(_reports(row["reports"]).values())})
-
-
 def _sum(reports: Iterable[SessionReport]) -> SessionReport:
     total = SessionReport()
     for one in reports:
@@ -268,7 +268,3 @@ def _sum(reports: Iterable[SessionReport]) -> SessionReport:
 
 def _reports(text: str) -> dict[int, SessionReport]:
     return {int(part): SessionReport.model_validate(report) for part, report in json.loads(text).items()}
-
-
-def _reports_json(reports: dict[int, SessionReport]) -> str:
-    return to_json({str(part): report.model_dump(mode="json") for part, report in reports.items()})

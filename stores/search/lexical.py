@@ -143,17 +143,14 @@ class LexicalTerms(NamedTuple):
 
 def _stems(row: LexicalRow) -> tuple[Sequence[str], ...]:
     """Stems by field: own text; speaker and date; the turns before."""
+    time, day = row.time, ""
+    if time is not None:
+        day = f"{DAY_NAMES[time.weekday()]} {time.day} {MONTH_NAMES[time.month - 1]} {time.year}"
     return (
         base_stems(row.text),
-        (*base_stems(row.speaker or ""), *_date_stems(row.time)),
+        (*base_stems(row.speaker or ""), *base_stems(day)),
         [stem for text in row.before for stem in base_stems(text)],
     )
-
-
-def _date_stems(time: datetime | None) -> tuple[str, ...]:
-    if time is None:
-        return ()
-    return base_stems(f"{DAY_NAMES[time.weekday()]} {time.day} {MONTH_NAMES[time.month - 1]} {time.year}")
 
 
 @lru_cache(maxsize=4096)
