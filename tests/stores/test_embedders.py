@@ -183,9 +183,7 @@ def test_ids_name_the_model_or_else_the_class() -> None:
 
 @pytest.mark.parametrize("name", ["word2vec", "openai:", "", "minilm:x"])
 def test_an_unknown_name_lists_the_valid_ones(name: str) -> None:
-    with pytest.raises(
-        StoreError, match=r"unknown embedder .*wordllama, minilm, openai:NAME.*embeddings="
-    ):
+    with pytest.raises(StoreError, match=r"unknown embedder .*wordllama, minilm, openai:NAME.*embeddings="):
         open_embedder(Settings(embedder=name), None, World())
 
 
