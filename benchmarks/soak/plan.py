@@ -162,7 +162,9 @@ class Person:
         return Message(f"m-{mark}", role, text, mark)
 
     def _ask(self, session: str, chance: random.Random) -> Op:
-        seen = sorted(self.said.keys() - self.waiting)
+        # Rules quote an assistant only where they are asked what it said.
+        own = {mark for mark, (_, message) in self.said.items() if message.role == "user"}
+        seen = sorted(own - self.waiting)
         mark = chance.choice(seen) if seen else ""
         return Op("ask", session, mark=mark, without=self._without)
 

@@ -26,10 +26,10 @@ def arm(fatal: int, moment: str) -> None:
     write, count = Ledger.write, [0]
 
     @contextmanager
-    def counted(self, scope=None):
+    def counted(self):
         count[0] += 1
         mine = count[0]
-        with write(self, scope) as conn:
+        with write(self) as conn:
             yield conn
             if mine == fatal and moment == "before":
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -6,11 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memcycle.core.entry import new_entry
-from memcycle.core.scope import Scope
 from memcycle.core.world import World
 from memcycle.stores.ledger import entries
 from memcycle.stores.ledger.connection import Ledger
-from tests.banks import ANN, BOB, fact
+from tests.banks import ANN, fact
 
 VIENNA = timezone(timedelta(hours=2))
 FULL = {
@@ -111,31 +110,6 @@ def test_a_zero_vector_is_none(ledger):
     (stored,) = put(ledger, fact("x"), vector=np.zeros(3, dtype=np.float32))
     with ledger.read() as conn:
         assert entries.by_rows(conn, [stored.row])[stored.row].vector is None
-
-
-def test_reads_stay_in_their_base_scope(ledger):
-    mine, theirs = fact("same", "D1:1"), fact("same", "D1:1", scope=BOB)
-    other = fact("same", "D1:1", scope=Scope(user="ann", workspace="work", session="1"))
-    put(ledger, mine, theirs, other)
-    with ledger.read() as conn:
-        assert list(entries.by_ids(conn, ANN, [mine.id, theirs.id, other.id])) == [mine.id]
-        assert [one.entry.id for one in entries.by_turns(conn, ANN, ["D1:1"])] == [mine.id]
-        assert [one.entry.id for one in entries.same(conn, ANN, "fact", "SAME. ")] == [mine.id]
-        assert entries.ids_of(conn, ANN) == [mine.id]
-        assert entries.counts(conn, BOB, ["staged", "active"]) == {"fact": 1}
-
-
-def test_scope_names_that_look_alike_are_others(ledger):
-    tricky = [
-        Scope(user="a", workspace='b", "c', session="1"),
-        Scope(user='a", "b', workspace="c", session="1"),
-        Scope(user="a", workspace="b", session="1"),
-        Scope(user="A", workspace="b", session="1"),
-        Scope(user="a%", workspace="b", session="1"),
-    ]
-    put(ledger, *(fact("x", scope=scope) for scope in tricky))
-    with ledger.read() as conn:
-        assert [len(entries.ids_of(conn, scope)) for scope in tricky] == [1] * len(tricky)
 
 
 def test_a_listing_is_narrowed_by_session_granularity_kind_and_status(ledger):
