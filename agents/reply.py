@@ -119,8 +119,6 @@ def read_reply(
     """The output in a reply: from tool call arguments where there are any, else from its text.
 
     Args:
-        message: The raw reply.
-        model: The output model.
         context: Handed to the model's validators (`zone`: the zone of times without one).
 
     Raises:

@@ -59,14 +59,7 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
     """
 
     def __init__(self, role: str, output: type[Output], model: BaseChatModel, prompts: PromptSet) -> None:
-        """A role on a model.
-
-        Args:
-            role: Name of the role, as the field of `Roles`.
-            output: Its output model.
-            model: Any chat model.
-            prompts: Where its prompt is taken from.
-        """
+        """A role, by its name in `Roles`, on any chat model."""
         self.role, self.output, self.model, self.prompts = role, output, model, prompts
         self.name = role
         self._schema = strict_schema(output, role)

@@ -220,12 +220,10 @@ def decide(
     """What each fact does to memory; fills `outcome`.
 
     Args:
-        env: The environment; with the Refresher switched off nothing is updated.
         grounded: The facts, numbered from 1 in `verdicts`.
         verdicts: The Judge's, None where it was not asked or failed: supported and new.
         shown: The memories an edit of the Constructor may name, by number.
         waiting: Memories whose deletion was refused, each with the id of a turn that contradicts it.
-        outcome: Where facts, deletions, refusals and warnings go.
     """
     by_n = {verdict.n: verdict for verdict in verdicts.verdicts} if verdicts else {}
     heirs = {_heir(grounded, turn, memory): memory for turn, memory in reversed(waiting)}

@@ -30,9 +30,6 @@ def inline(function: Callable[[StateT], Any]) -> Runnable[StateT, Any]:
 
     A plain function is handed to a thread when a graph runs async, which costs more than a route does, and
     waits behind all other threads of a busy process.
-
-    Args:
-        function: Pure, from the state (and the run's context): a route, or a mapping of states.
     """
     return _Inline(function)
 
@@ -133,8 +130,6 @@ def node(
     `RoleFailed` takes its output's place, so that one failure does not cost the others.
 
     Args:
-        name: Its name.
-        body: What it does.
         run: Makes the body's second argument of the run's configuration; by default it is that itself.
         event: From the state it was given and the partial state it returned, or its interrupts under
             `INTERRUPT` where it stopped: what is streamed of that (`stream_mode="custom"`), None for nothing.

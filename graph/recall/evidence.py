@@ -77,13 +77,11 @@ class _Group:
 def assemble(pieces: Sequence[Piece], limits: Limits, count: Callable[[str], int]) -> list[Piece]:
     """The pieces to show, best first, each with the value of its group as its score.
 
+    Gives the best alone, in its cheapest form, where none fits.
+
     Args:
         pieces: What was found, each entry once, in any order.
-        limits: How much may be shown.
         count: Tokens of a text.
-
-    Returns:
-        At most `k` pieces within the budget; the best alone, in its cheapest form, where none fits.
     """
     groups = _groups(pieces)
     basket = _Basket(limits, count)
@@ -170,7 +168,6 @@ def _value(forms: Sequence[Piece], least: Mapping[Granularity, float]) -> float:
     The one that was not found counts as the worst of its kind that was, and never lifts the other.
 
     Args:
-        forms: The group.
         least: Lowest score found by granularity.
     """
     scores: dict[Granularity, float] = {}

@@ -114,7 +114,16 @@ def consolidate(state: SessionState, run: GraphRun) -> Step:
         output = ConsolidatorOutput(decision="SKIP", memory=twin, why="the same words are stored")
     elif item.near:
         try:
-            output = yield run.call("consolidator", _consolidator_input(run, item))
+            value = ConsolidatorInput(
+                text=item.draft.text,
+                speaker=item.speaker,
+                turn=TurnView.of(1, item.turn),
+                event_time=item.draft.event_time,
+                event_precision=item.draft.event_precision,
+                memories=memory_views(item.near),
+                now=run.now(),
+            )
+            output = yield run.call("consolidator", value)
         except RoleFailed as failed:
             warnings = [f"{failed}: the proposal is stored beside what is there"]
     chosen, made = decide(output, item), run.made("repairer")
@@ -135,18 +144,6 @@ def _revives(run: GraphRun, item: Grounded) -> bool:
         for fact in bank.by_turns(run.scope, [item.turn.id], "fact")
         for old in bank.get(run.scope, fact.supersedes)
         if departure(old) is None
-    )
-
-
-def _consolidator_input(run: GraphRun, item: Grounded) -> ConsolidatorInput:
-    return ConsolidatorInput(
-        text=item.draft.text,
-        speaker=item.speaker,
-        turn=TurnView.of(1, item.turn),
-        event_time=item.draft.event_time,
-        event_precision=item.draft.event_precision,
-        memories=memory_views(item.near),
-        now=run.now(),
     )
 
 
