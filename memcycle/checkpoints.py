@@ -309,35 +309,13 @@ class OffLoop(Saver):
     def __init__(self, saver: Saver) -> None:
         super().__init__(serde=saver.serde)
         self.saver = saver
+        for name in ("get_next_version", "get_tuple", "list", "put", "put_writes", "delete_thread"):
+            setattr(self, name, getattr(saver, name))  # without waiting it is the saver itself
 
     @property
     @override
     def config_specs(self) -> list[Any]:
         return self.saver.config_specs
-
-    @override
-    def get_next_version(self, current: Any, channel: None) -> Any:
-        return self.saver.get_next_version(current, channel)
-
-    @override
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self.saver.get_tuple(config)
-
-    @override
-    def list(self, *args: Any, **named: Any) -> Iterator[CheckpointTuple]:
-        return self.saver.list(*args, **named)
-
-    @override
-    def put(self, *args: Any, **named: Any) -> RunnableConfig:
-        return self.saver.put(*args, **named)
-
-    @override
-    def put_writes(self, *args: Any, **named: Any) -> None:
-        self.saver.put_writes(*args, **named)
-
-    @override
-    def delete_thread(self, thread_id: str) -> None:
-        self.saver.delete_thread(thread_id)
 
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:

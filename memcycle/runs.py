@@ -120,9 +120,8 @@ class Threads:
         if not isinstance(checkpoints, str | PathLike | Checkpointer):
             raise BadInput(f"checkpoints: {type(checkpoints).__name__} is no place for them; give {FORMS}")
         opener = checkpoints if isinstance(checkpoints, Checkpointer) else checkpointer(checkpoints)
-        with ExitStack() as stack:
-            saver = stack.enter_context(opener)
-            return cls(for_both(saver), opener.place, stack.pop_all(), world=world, shape=shape)
+        close = ExitStack()
+        return cls(close.enter_context(opener), opener.place, close, world=world, shape=shape)
 
     def close(self) -> None:
         """Closes what `open` opened."""
