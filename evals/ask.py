@@ -38,7 +38,7 @@ from memcycle.evals.metrics import (
     whole_context,
 )
 from memcycle.evals.records import Found, Plan, Record, Scores, Verdict
-from memcycle.graph.node import Call, Step, node
+from memcycle.graph.node import Call, Node, Step
 from memcycle.graph.recall.evidence import Limits, Piece, assemble
 from memcycle.memory import Memory, roles_of
 from memcycle.stores.search.request import Hit, Query, SearchRequest
@@ -87,7 +87,7 @@ class AnswerJudge:
         roles = roles_of(model, None, None, {"base_url": base_url}) or Roles.rules()
         self._grader: Runnable[GraderInput, GraderOutput] = roles.grader
         # As a node of a graph, so that its calls and tokens are counted as theirs are.
-        self._node = node(COUNTED_AS, self._step)
+        self._node = Node(COUNTED_AS, self._step)
 
     def judge(self, question: str, gold: str, answer: str) -> Judged:
         """The verdict on one answer. A judge whose reply cannot be used gives none, with the reason.

@@ -15,7 +15,7 @@ from memcycle.agents.roles import Roles
 from memcycle.evolution.lab import Lab, LabOpener
 from memcycle.evolution.theta.nodes import Evolving, after_evaluate, after_guard
 from memcycle.evolution.theta.states import EvolveInput, EvolveOutput, EvolveState
-from memcycle.graph.node import inline, node
+from memcycle.graph.node import Inline, Node
 
 EvolveGraph = CompiledStateGraph[EvolveState, None, EvolveInput, EvolveOutput]
 
@@ -48,7 +48,7 @@ def build_evolve(
     nodes = Evolving(opened, roles or Roles.rules())
     builder = StateGraph(EvolveState, input_schema=EvolveInput, output_schema=EvolveOutput)
     for name in ("evaluate", "diagnose", "propose", "guard", "re_extract"):
-        builder.add_node(name, node(name, getattr(nodes, name)))
+        builder.add_node(name, Node(name, getattr(nodes, name)))
     failures: dict[Hashable, str] = {"failures": "diagnose", "last round": "guard"}
     decided: dict[Hashable, str] = {"memory lacks": "re_extract", "next round": "evaluate", "stop": END}
     builder.add_edge(START, "evaluate")
@@ -57,6 +57,6 @@ def build_evolve(
     )
     builder.add_edge("diagnose", "propose")
     builder.add_edge("propose", "guard")
-    builder.add_conditional_edges("guard", inline(after_guard), decided)
+    builder.add_conditional_edges("guard", Inline(after_guard), decided)
     builder.add_edge("re_extract", "evaluate")
     return builder.compile(name="evolve")

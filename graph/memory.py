@@ -15,7 +15,7 @@ from memcycle.core.errors import BadInput, first_complaint
 from memcycle.core.settings import Settings
 from memcycle.graph.context import Context, ScopeOf, parent_scope, run_context
 from memcycle.graph.environment import Env, make_env
-from memcycle.graph.node import inline, nested, node
+from memcycle.graph.node import Inline, Node, nested
 from memcycle.graph.recall.graph import recall_graph
 from memcycle.graph.remember.graph import remember_graph
 from memcycle.graph.routes import after_remember
@@ -94,14 +94,14 @@ def memory_graph(
     """The parent graph over an environment, the other three nested in it."""
     builder = StateGraph(MemoryState, context_schema=Context, input_schema=MemoryInput)
     builder.add_node("recall", nested(_question, recall_graph(env), _recalled))
-    builder.add_node("reply", reply if isinstance(reply, Runnable) else node("reply", reply))
+    builder.add_node("reply", reply if isinstance(reply, Runnable) else Node("reply", reply))
     builder.add_node("remember", nested(_conversation, remember_graph(env), _remembered))
     builder.add_node("session", nested(_nothing, session_graph(env), _ended))
     builder.add_edge(START, "recall")
     builder.add_edge("recall", "reply")
     builder.add_edge("reply", "remember")
     builder.add_conditional_edges(
-        "remember", inline(after_remember), {"session ends": "session", "session goes on": END}
+        "remember", Inline(after_remember), {"session ends": "session", "session goes on": END}
     )
     builder.add_edge("session", END)
     return builder.compile(name="memory")

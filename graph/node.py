@@ -25,16 +25,13 @@ from memcycle.core.probe import RoleUsage, Usage
 StateT = TypeVar("StateT")
 
 
-def inline(function: Callable[[StateT], Any]) -> Runnable[StateT, Any]:
-    """A function as a runnable, sync and async, that stays on the event loop.
+class Inline(Runnable[StateT, Any]):
+    """A function of the state as a runnable, sync and async, that stays on the event loop.
 
     A plain function is handed to a thread when a graph runs async, which costs more than a route does, and
     waits behind all other threads of a busy process.
     """
-    return _Inline(function)
 
-
-class _Inline(Runnable[StateT, Any]):
     def __init__(self, function: Callable[[StateT], Any]) -> None:
         self.name = getattr(getattr(function, "func", function), "__name__", None)
         self._function = function
@@ -116,33 +113,16 @@ def _finish(update: dict[str, Any] | None, usage: Usage) -> dict[str, Any]:
     return {**(update or {}), "usage": counted} if counted else update or {}
 
 
-def node(
-    name: str,
-    body: Callable[..., Any],
-    *,
-    run: Callable[[RunnableConfig], Any] | None = None,
-    event: Callable[[Any, Mapping[str, Any]], Any] | None = None,
-) -> Runnable[Any, dict[str, Any]]:
+INTERRUPT = "__interrupt__"
+"""Key under which LangGraph gives the interrupts of a node that stopped, in place of its update."""
+
+
+class Node(Runnable[Any, dict[str, Any]]):
     """A graph node, sync and async, from one body `body(state)` or `body(state, run(config))`.
 
     The body returns a partial state, or is a generator (`Step`) that yields `Call`s (one, or several to
     be run together) and is sent their outputs; an error of a call is raised at its yield. Of several, a
     `RoleFailed` takes its output's place, so that one failure does not cost the others.
-
-    Args:
-        run: Makes the body's second argument of the run's configuration; by default it is that itself.
-        event: From the state it was given and the partial state it returned, or its interrupts under
-            `INTERRUPT` where it stopped: what is streamed of that (`stream_mode="custom"`), None for nothing.
-    """
-    return _Node(name, body, run, event)
-
-
-INTERRUPT = "__interrupt__"
-"""Key under which LangGraph gives the interrupts of a node that stopped, in place of its update."""
-
-
-class _Node(Runnable[Any, dict[str, Any]]):
-    """A body, driven sync and async, that streams what it decided.
 
     LangGraph makes a run of each node and hands its config on, so that nothing of that is done again here.
     """
@@ -153,9 +133,17 @@ class _Node(Runnable[Any, dict[str, Any]]):
         self,
         name: str,
         body: Callable[..., Any],
-        run: Callable[[RunnableConfig], Any] | None,
-        event: Callable[[Any, Mapping[str, Any]], Any] | None,
+        *,
+        run: Callable[[RunnableConfig], Any] | None = None,
+        event: Callable[[Any, Mapping[str, Any]], Any] | None = None,
     ) -> None:
+        """Runs nothing yet.
+
+        Args:
+            run: Makes the body's second argument of the run's configuration; by default it is that itself.
+            event: From the state it was given and the partial state it returned, or its interrupts under
+                `INTERRUPT` where it stopped: what is streamed of that (`stream_mode="custom"`).
+        """
         self.name, self._body, self._run_of, self._event = name, body, run, event
         self._takes_two = len(inspect.signature(body).parameters) > 1
         self._is_plain = not inspect.isgeneratorfunction(body)
@@ -215,7 +203,7 @@ def nested(
 
     No state key is shared by accident, and the graph is drawn and streamed as nested.
     """
-    return inline(read) | graph | inline(write)
+    return Inline(read) | graph | Inline(write)
 
 
 def _invoke(calls: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:

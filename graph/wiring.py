@@ -11,7 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from memcycle.graph.context import Context
 from memcycle.graph.environment import Env
 from memcycle.graph.events import EDGE, Edge, GraphName, Update, approval_asked, event_of
-from memcycle.graph.node import INTERRUPT, inline, node
+from memcycle.graph.node import INTERRUPT, Inline, Node
 
 Route = Callable[..., Any]
 """`route(state)` or `route(state, policy)`: the label of the edge taken after a node. Pure."""
@@ -52,7 +52,7 @@ class Wiring:
         taken, reason = self._of_state(route), self._of_state(why)
         if not isinstance(body, Runnable):
             made = self._event_of(name, event, taken, reason) if event is not None else None
-            body = node(name, body, run=self._env.run, event=made)
+            body = Node(name, body, run=self._env.run, event=made)
         self._builder.add_node(name, body, input_schema=state)
         self._edges.append((name, to, taken))
 
@@ -65,7 +65,7 @@ class Wiring:
                 self._builder.add_edge(name, to)
             else:
                 ends: dict[Hashable, str] = {label: end for label, end in to.items() if end in there}
-                self._builder.add_conditional_edges(name, inline(taken), ends)
+                self._builder.add_conditional_edges(name, Inline(taken), ends)
         return self._builder.compile(name=self._name)
 
     def _of_state(self, route: Route | None) -> Callable[[Any], Any]:

@@ -12,7 +12,7 @@ from langgraph.graph import END, START, StateGraph
 
 from memcycle.core.errors import RoleFailed
 from memcycle.graph.context import Context, run_context
-from memcycle.graph.node import Call, inline, nested, node
+from memcycle.graph.node import Call, Inline, Node, nested
 from memcycle.graph.states import EvidenceState
 
 
@@ -35,7 +35,7 @@ def double(role: str = "doubler", fail: Exception | None = None) -> Call:
 
 
 def test_a_plain_function_is_a_node(mode):
-    assert run(node("n", lambda state: {"b": state["a"] + 1}), {"a": 1}, mode) == {"b": 2}
+    assert run(Node("n", lambda state: {"b": state["a"] + 1}), {"a": 1}, mode) == {"b": 2}
 
 
 def test_a_generator_is_sent_the_outputs_of_its_calls(mode):
@@ -44,7 +44,7 @@ def test_a_generator_is_sent_the_outputs_of_its_calls(mode):
         several = yield [double(), double()]
         return {"out": [first, *several]}
 
-    assert run(node("n", body), {}, mode) == {"out": [42, 42, 42]}
+    assert run(Node("n", body), {}, mode) == {"out": [42, 42, 42]}
 
 
 def test_an_error_is_raised_at_its_yield(mode):
@@ -54,7 +54,7 @@ def test_an_error_is_raised_at_its_yield(mode):
         except RoleFailed as failed:
             return {"why": failed.why}
 
-    assert run(node("n", body), {}, mode) == {"why": "odd"}
+    assert run(Node("n", body), {}, mode) == {"why": "odd"}
 
 
 def test_of_several_calls_a_failed_role_takes_its_outputs_place(mode):
@@ -62,7 +62,7 @@ def test_of_several_calls_a_failed_role_takes_its_outputs_place(mode):
         replies = yield [double(), double(fail=RoleFailed("doubler", "odd"))]
         return {"replies": [type(reply).__name__ for reply in replies]}
 
-    assert run(node("n", body), {}, mode) == {"replies": ["int", "RoleFailed"]}
+    assert run(Node("n", body), {}, mode) == {"replies": ["int", "RoleFailed"]}
 
 
 def test_a_provider_error_of_several_calls_is_raised(mode):
@@ -70,7 +70,7 @@ def test_a_provider_error_of_several_calls_is_raised(mode):
         yield [double(), double(fail=ConnectionError("down"))]
 
     with pytest.raises(ConnectionError, match="down"):
-        run(node("n", body), {}, mode)
+        run(Node("n", body), {}, mode)
 
 
 def test_model_calls_and_tokens_are_counted_by_role(mode):
@@ -82,7 +82,7 @@ def test_model_calls_and_tokens_are_counted_by_role(mode):
         yield Call("judge", model, "x")
         return {}
 
-    assert run(node("n", body), {}, mode)["usage"] == {
+    assert run(Node("n", body), {}, mode)["usage"] == {
         "judge": {"calls": 2, "input_tokens": 14, "output_tokens": 6}
     }
 
@@ -96,10 +96,10 @@ def test_what_nodes_used_adds_up_also_side_by_side_and_starts_anew_with_each_run
             yield Call(role, model, "x")
             return {}
 
-        return node(role, body)
+        return Node(role, body)
 
     builder = StateGraph(EvidenceState)
-    builder.add_node("start", node("start", lambda state: {"usage": None}))
+    builder.add_node("start", Node("start", lambda state: {"usage": None}))
     for role in ("judge", "answerer"):
         builder.add_node(role, ask(role))
         builder.add_edge("start", role)
@@ -122,7 +122,7 @@ def test_the_body_runs_off_the_event_loop():
         threads.append(threading.current_thread())
         return {}
 
-    asyncio.run(node("n", body).ainvoke({}))
+    asyncio.run(Node("n", body).ainvoke({}))
     assert threading.main_thread() not in threads
 
 
@@ -136,9 +136,9 @@ def test_it_is_named_after_its_function():
     def after(state, *, most):
         return state < most
 
-    assert inline(after).name == "after"
-    assert inline(partial(after, most=3)).name == "after"
-    assert inline(partial(after, most=3)).invoke(2) is True
+    assert Inline(after).name == "after"
+    assert Inline(partial(after, most=3)).name == "after"
+    assert Inline(partial(after, most=3)).invoke(2) is True
 
 
 @pytest.mark.parametrize("run", ["invoke", "ainvoke"])
@@ -150,9 +150,9 @@ async def test_a_route_stays_on_its_thread_and_knows_its_run(run):
         return "done" if state["n"] else "again"
 
     builder = StateGraph(dict, context_schema=Context)
-    builder.add_node("count", node("count", lambda state: {"n": state.get("n") is not None}))
+    builder.add_node("count", Node("count", lambda state: {"n": state.get("n") is not None}))
     builder.add_edge(START, "count")
-    builder.add_conditional_edges("count", inline(after), {"done": END, "again": "count"})
+    builder.add_conditional_edges("count", Inline(after), {"done": END, "again": "count"})
     graph = builder.compile()
     if run == "invoke":
         graph.invoke({"n": 1}, context=Context(user="ann"))
