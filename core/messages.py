@@ -32,6 +32,11 @@ _IMAGE_DATA = re.compile(r"!\[([^\]]*)\]\(data:[^)\s]*\)")
 _DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w.+-]+=[\w.+-]+)*;base64,[A-Za-z0-9+/=_-]*")
 _TIMES = ("time", "timestamp", "created_at")
 _CAPTIONS = ("caption", "alt")
+WORDED = (
+    "content", "text", *_CAPTIONS, "name", "speaker", "tool_calls", "additional_kwargs", "metadata",
+)  # fmt: skip
+"""What of a message may hold words, and so secrets: what is read here and may be kept among checkpoints. Ids,
+roles and times are none."""
 
 
 def read_messages(

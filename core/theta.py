@@ -177,6 +177,14 @@ class Weights(Part):
         return cls.model_validate(dict.fromkeys(cls.model_fields, 0.0) | weights)
 
 
+SIGNALS_OF_VIEW: Mapping[str, tuple[str, ...]] = {
+    "lexical": ("bm25", "window", "facts"),
+    "dense": ("dense", "dense_nameless", "context"),
+    "structured": ("speaker", "date", "time_expression", "number", "capital"),
+}
+"""Signals by the view whose depth bounds them; the others are of none, and only move what a view found."""
+
+
 class Theta(Part):
     """Every dimension of retrieval, with its range.
 

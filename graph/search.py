@@ -1,4 +1,4 @@
-"""Whom and what a question names: memory that holds those names counts for more (EvolveMem 3.1)."""
+"""Searching for a chunk or a question: plans and verdicts read, one request for all, candidates united."""
 
 import logging
 from collections.abc import Iterable, Sequence

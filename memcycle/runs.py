@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from memcycle.core.errors import BadInput
+from memcycle.core.messages import WORDED
 from memcycle.core.redaction import Redactor
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Approval, Settings
@@ -445,12 +446,6 @@ def detached(graph: Any) -> Any:
     return graph.copy({"checkpointer": False}).with_config({"configurable": {"__pregel_durability": "async"}})
 
 
-_WORDS = (
-    "content", "text", "caption", "alt", "name", "speaker", "tool_calls", "additional_kwargs", "metadata",
-)  # fmt: skip
-"""What of a message may hold words; ids, roles and times are left as they are."""
-
-
 def _redacted(redactor: Redactor, run: Run[Any]) -> Any:
     """What a graph is given, as it may be kept among its checkpoints."""
     if run.decisions is not None:
@@ -477,12 +472,12 @@ def _redacted_messages(redactor: Redactor, messages: Any) -> Any:
     if isinstance(messages, str):
         return redactor.text(messages)
     if isinstance(messages, BaseMessage):
-        words = {name: getattr(messages, name) for name in _WORDS if getattr(messages, name, None)}
+        words = {name: getattr(messages, name) for name in WORDED if getattr(messages, name, None)}
         words.pop("text", None)  # a view of the content
         return messages.model_copy(update=redactor.data(words))
     if isinstance(messages, Mapping):
         return {
-            key: redactor.data({key: one})[key] if key in _WORDS else one for key, one in messages.items()
+            key: redactor.data({key: one})[key] if key in WORDED else one for key, one in messages.items()
         }
     if isinstance(messages, list | tuple):
         return type(messages)(_redacted_messages(redactor, one) for one in messages)

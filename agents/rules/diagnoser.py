@@ -20,6 +20,7 @@ from memcycle.agents.diagnoser import (
     MissedView,
     Pattern,
 )
+from memcycle.core.theta import SIGNALS_OF_VIEW
 
 WEIGHTS = "weights."
 SURE, LEAST = 2.0, 0.02
@@ -44,12 +45,6 @@ EPISODES = 0.05
 """What is left to episodes where they drown the rest."""
 TAKEN_BACK = "taken back"
 """The outcome of a change that did harm, as the loop words it."""
-FAMILIES = {
-    "lexical": ("bm25", "window", "facts"),
-    "dense": ("dense", "dense_nameless", "context"),
-    "structured": ("speaker", "date", "time_expression", "number", "capital"),
-}
-"""Signals by the view whose depth bounds them."""
 
 
 def diagnoser(value: DiagnoserInput) -> DiagnoserOutput:
@@ -201,10 +196,10 @@ def _blind(seen: _Seen) -> Iterator[Change]:
     """Weight for the views that find what is missed, and depth for them to speak."""
     pattern: Pattern = "view blind"
     missed = seen.missed_of(pattern)
-    weights = [seen.number(WEIGHTS + name) for names in FAMILIES.values() for name in names[:3]]
+    weights = [seen.number(WEIGHTS + name) for names in SIGNALS_OF_VIEW.values() for name in names[:3]]
     usual = [weight for weight in weights if weight > 0]
     mean = sum(usual) / len(usual) if usual else 1.0
-    for family, names in list(FAMILIES.items())[:2]:
+    for family, names in list(SIGNALS_OF_VIEW.items())[:2]:
         for name in names:
             near = sum(one.views.get(name, NEAR + 1) <= NEAR for one in missed)
             if near < SEEN * len(missed):
@@ -236,7 +231,7 @@ def _unfound(seen: _Seen) -> Iterator[Change]:
     if not missed:
         return
     why = f"{_count(seen, pattern)}: nothing that was found holds the wanted turns"
-    for family in FAMILIES:
+    for family in SIGNALS_OF_VIEW:
         if seen.number(f"views.{family}", DEEP) < DEEP:
             yield Change(path=f"views.{family}", value=DEEP, pattern=pattern, reason=why)
     if seen.number("candidates", DEEP) < DEEP:
@@ -364,7 +359,7 @@ def _weights(seen: _Seen) -> Iterator[Change]:
 
 
 def _opened(seen: _Seen, step: Step) -> Iterator[Change]:
-    family = next((name for name, signals in FAMILIES.items() if step.signal in signals), None)
+    family = next((name for name, signals in SIGNALS_OF_VIEW.items() if step.signal in signals), None)
     if family and step.edge > 0 and seen.number(f"views.{family}", DEEP) < DEEP:
         yield Change(path=f"views.{family}", value=DEEP, pattern=step.pattern, reason=step.reason)
 

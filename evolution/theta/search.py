@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from memcycle.core.theta import Theta
+from memcycle.core.theta import SIGNALS_OF_VIEW, Theta
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.report import held_out, interval, paired
 from memcycle.evolution.splits import Split
@@ -43,9 +43,9 @@ def evaluated(rows: Sequence[Mapping[str, Any]]) -> int:
 
 
 _SIGNALS = {
-    "lexical view": ("bm25", "window", "facts"),
-    "dense view": ("dense", "dense_nameless", "context"),
-    "structured signals": ("speaker", "date", "time_expression", "number", "capital"),
+    "lexical view": SIGNALS_OF_VIEW["lexical"],
+    "dense view": SIGNALS_OF_VIEW["dense"],
+    "structured signals": SIGNALS_OF_VIEW["structured"],
     "session signal": ("session",),
     "text signals": ("statement", "first_person", "idf_mass", "answer"),
     "time decay": ("recency",),

@@ -42,22 +42,22 @@ class Read:
 Reading = Generator[Call | Sequence[Call], Any, Read]
 
 
-def read(run: GraphRun, value: ConstructorInput, guards: Extraction = ONCE) -> Reading:
-    """Reads a chunk; what cannot be taken whole, if it is longer, in windows of `guards.split` turns.
+def read(run: GraphRun, value: ConstructorInput, how: Extraction = ONCE) -> Reading:
+    """Reads a chunk; what cannot be taken whole, if it is longer, in windows of `how.split` turns.
 
     A window that was cut keeps its complete facts, as far as no smaller window reads their turns.
 
     Raises:
         Exception: what the provider raises, where nothing of the chunk could be read.
     """
-    whole = yield from _window(run, value, guards)
-    if guards is ONCE or len(value.turns) <= guards.split or not whole.trouble:
+    whole = yield from _window(run, value, how)
+    if how is ONCE or len(value.turns) <= how.split or not whole.trouble:
         if whole.error is not None:
             raise whole.error
         return whole
     done, errors = Read(warnings=[f"{_span(value.turns)} read in smaller windows: {whole.trouble}"]), []
-    for part in _parts(value, guards.split):
-        window = yield from _window(run, part, guards)
+    for part in _parts(value, how.split):
+        window = yield from _window(run, part, how)
         numbers = {turn.n for turn in part.turns}
         kept = [fact for fact in whole.facts if window.unread and fact.turn in numbers]
         done.facts += [*kept, *window.facts]
@@ -72,7 +72,7 @@ def read(run: GraphRun, value: ConstructorInput, guards: Extraction = ONCE) -> R
 
 
 def read_again(
-    run: GraphRun, value: ConstructorInput, missing: dict[int, list[str]], guards: Extraction
+    run: GraphRun, value: ConstructorInput, missing: dict[int, list[str]], how: Extraction
 ) -> Reading:
     """Reads single turns once more, those before them beside them, told which of their words no fact holds.
 
@@ -88,7 +88,7 @@ def read_again(
             "guidance": GuideOutput(keep=[_hint(n, words) for n, words in missing.items()]),
         }
     )
-    window = yield from _window(run, aimed, guards)
+    window = yield from _window(run, aimed, how)
     if window.error is not None:
         return Read(warnings=[f"{_span(aimed.turns)} not read again: {window.trouble}"])
     return window
@@ -104,16 +104,16 @@ def _hint(n: int, words: Sequence[str]) -> str:
     return f"turn {n}: what it says of {', '.join(words)}"
 
 
-def _window(run: GraphRun, value: ConstructorInput, guards: Extraction) -> Reading:
+def _window(run: GraphRun, value: ConstructorInput, how: Extraction) -> Reading:
     """One window, tried again with growing waits while that may help."""
     numbers = [turn.n for turn in value.turns]
-    for tried in range(guards.retries + 1):
+    for tried in range(how.retries + 1):
         try:
             output: ConstructorOutput = yield run.call("constructor", value)
         except RoleFailed as failed:
             found = Read(unread=numbers, warnings=[str(failed)], trouble=failed.brief)
         except Exception as error:
-            if guards is ONCE or not (may_pass(error) or is_too_long(error)):
+            if how is ONCE or not (may_pass(error) or is_too_long(error)):
                 raise
             found = Read(unread=numbers, trouble=type(error).__name__, error=error)
             if is_too_long(error):
@@ -123,8 +123,8 @@ def _window(run: GraphRun, value: ConstructorInput, guards: Extraction) -> Readi
                 return Read(facts=list(output.facts))
             warning = f"the Constructor's reply was cut: {len(output.facts)} complete facts are kept"
             return Read(facts=list(output.facts), warnings=[warning], trouble="the reply was cut")
-        if tried < guards.retries:
-            run.bank.world.sleep(guards.wait * 2**tried)
+        if tried < how.retries:
+            run.bank.world.sleep(how.wait * 2**tried)
     return found
 
 

@@ -153,12 +153,12 @@ def construct(state: RememberState, run: GraphRun) -> Step:
 
     In bulk import it is guarded, and the turns of which facts hold too little are named.
     """
-    guards, turns = _guards(run), chunk(state, run)
+    how, turns = _extraction(run), chunk(state, run)
     value = _reading(state, run, turns)
-    done = yield from read(run, value, guards)
+    done = yield from read(run, value, how)
     texts = [*(fact.text for fact in done.facts), *(memory.text for memory in value.memories)]
     unread = {turns[n - 1].id for n in done.unread}
-    missed = uncovered(turns, texts, guards.coverage)
+    missed = uncovered(turns, texts, how.coverage)
     return {
         "drafts": [fact.model_dump(mode="json") for fact in done.facts],
         "warnings": [*state["warnings"], *done.warnings],
@@ -172,15 +172,15 @@ def construct(state: RememberState, run: GraphRun) -> Step:
 
 def reextract(state: RememberState, run: GraphRun) -> Step:
     """Turns of which facts hold too little are read once more, by themselves (EvolveMem 3.1)."""
-    guards, turns, result = _guards(run), chunk(state, run), state["result"]
+    how, turns, result = _extraction(run), chunk(state, run), state["result"]
     value = _reading(state, run, turns)
     known = [FactDraft.model_validate(draft) for draft in state["drafts"]]
     texts = [*(fact.text for fact in known), *(memory.text for memory in value.memories)]
     aimed = {n: turn for n, turn in enumerate(turns, 1) if turn.id in set(result["uncovered"])}
     missing = {n: missing_words(turn, texts) for n, turn in aimed.items()}
-    done = yield from read_again(run, value, missing, guards)
+    done = yield from read_again(run, value, missing, how)
     new = new_facts(done.facts, known, set(aimed))
-    missed = uncovered(turns, [*texts, *(fact.text for fact in new)], guards.coverage)
+    missed = uncovered(turns, [*texts, *(fact.text for fact in new)], how.coverage)
     left = {turn.id for turn in missed} & set(result["uncovered"])
     return {
         "drafts": [*state["drafts"], *(fact.model_dump(mode="json") for fact in new)],
@@ -283,7 +283,7 @@ def finish(state: RememberState, run: GraphRun) -> dict[str, Any]:
     }
 
 
-def _guards(run: GraphRun) -> Extraction:
+def _extraction(run: GraphRun) -> Extraction:
     return run.theta.extraction if run.context.bulk else ONCE
 
 

@@ -126,7 +126,7 @@ def consolidate(state: SessionState, run: GraphRun) -> Step:
             output = yield run.call("consolidator", value)
         except RoleFailed as failed:
             warnings = [f"{failed}: the proposal is stored beside what is there"]
-    chosen, made = decide(output, item), run.made("repairer")
+    chosen, made = weigh(output, item), run.made("repairer")
     edit: Edit | None = None
     if chosen.decision == "INSERT":
         fact = Decided(item.draft, item.turn, item.related, "ADD", None, chosen.why, actor=REPAIRER)
@@ -295,7 +295,7 @@ def settled(probes: Sequence[Probe], failures: Mapping[str, str]) -> dict[str, d
     return changes
 
 
-def decide(output: ConsolidatorOutput, item: Grounded) -> Consolidated:
+def weigh(output: ConsolidatorOutput, item: Grounded) -> Consolidated:
     """The Consolidator's decision as far as code lets it stand; else INSERT with the reason."""
     if output.decision == "INSERT":
         return Consolidated("INSERT", None, "", output.why)

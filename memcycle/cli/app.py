@@ -45,7 +45,7 @@ class Group(NamedTuple):
     alone: bool = True
 
 
-_PAGE: dict[str, dict[str, Command | Group]] = {
+PANELS: dict[str, dict[str, Command | Group]] = {
     "Start": {"demo": demo, "ingest": ingest, "ask": ask},
     "Inspect": {
         "memories": memories,
@@ -129,6 +129,6 @@ def _add(parent: typer.Typer, name: str, command: Command | Group, panel: str | 
     parent.add_typer(group, name=name, rich_help_panel=panel)
 
 
-for _panel, _commands in _PAGE.items():
+for _panel, _commands in PANELS.items():
     for _name, _command in _commands.items():
         _add(app, _name, _command, _panel)

@@ -1,4 +1,4 @@
-"""`maintain`: keeps a user's memory in order, or says what that would do."""
+"""`doctor`, `scrub`, `maintain` and `graph`: a home looked over and kept in order, and the graphs drawn."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`export` and `import`: all of a user's memory as JSON Lines, one entry a line, with all fields."""
+"""`memories`, `history`, `edit`, `undo`, `forget`, `export`, `import`: what is stored, seen and changed."""
 
 import json
 import os

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from memcycle.core.theta import Fusion, Views, Weights
+from memcycle.core.theta import SIGNALS_OF_VIEW, Fusion, Views, Weights
 from memcycle.stores.search.bm25 import Flags, Floats, Ints
 from memcycle.stores.search.request import Why
 from memcycle.stores.search.signals import MATCHES, SIGNALS, Comparison
@@ -28,18 +28,12 @@ from memcycle.stores.search.signals import MATCHES, SIGNALS, Comparison
 NAMES = tuple(SIGNALS)
 """Row order of every array of signals."""
 EVIDENCE = np.array([name in MATCHES for name in NAMES])
-LEXICAL = np.array([name in {"bm25", "window", "facts"} for name in NAMES])
+_VIEWS: dict[str, Flags] = {
+    view: np.array([name in signals for name in NAMES]) for view, signals in SIGNALS_OF_VIEW.items()
+}
+LEXICAL = _VIEWS["lexical"]
 TOLD = tuple(at for at, name in enumerate(NAMES) if EVIDENCE[at] or name in {"speaker", "date"})
 """Signals that are named as reasons of a hit."""
-_STRUCTURED = np.array(
-    [name in {"speaker", "date", "time_expression", "number", "capital"} for name in NAMES]
-)
-_VIEWS: dict[str, Flags] = {
-    "lexical": LEXICAL,
-    "dense": EVIDENCE & ~LEXICAL,
-    "structured": _STRUCTURED,
-}
-"""The signals of each view; the others are of none, and only move what a view found."""
 _RRF = 60
 _EVEN = 0.8
 """How far behind the best a score falls evenly; from there on it fades."""

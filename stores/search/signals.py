@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from memcycle.core.entry import MOST
+from memcycle.core.theta import SIGNALS_OF_VIEW
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.search import lexical as traits
 from memcycle.stores.search.bm25 import DATED, FACTS, WINDOW, Flags, Floats
@@ -215,7 +216,7 @@ def reinforcement(compared: Comparison) -> Floats:
     return compared.snapshot.reinforcement / MOST
 
 
-MATCHES = ("bm25", "window", "facts", "dense", "dense_nameless", "context")
+MATCHES = (*SIGNALS_OF_VIEW["lexical"], *SIGNALS_OF_VIEW["dense"])
 """Signals of a match with the query: they alone can find an entry, and entries are compared with the best.
 The others count as they are, and only move what was found."""
 

@@ -13,7 +13,7 @@ from memcycle.core.language.tokens import content_stems
 from memcycle.core.probe import REPAIRER
 from memcycle.graph.facts import Grounded
 from memcycle.graph.organisation import Made
-from memcycle.graph.session.repair import decide, merged_edit, merged_text, says_twice
+from memcycle.graph.session.repair import merged_edit, merged_text, says_twice, weigh
 from tests.banks import ANN, fact, said
 
 WALNUTS, CASHEWS = "Ana is allergic to walnuts", "Ana is allergic to cashews"
@@ -87,14 +87,14 @@ def verdict(decision: str, memory: int | None = 0, text: str = "") -> Consolidat
     ],
 )
 def test_decisions(proposal, stored, output, decision):
-    assert decide(output, item(proposal, stored)).decision == decision
+    assert weigh(output, item(proposal, stored)).decision == decision
 
 
 def test_another_date_is_another_fact():
     for wanted in ["SKIP", "MERGE"]:
         stored = fact("Ana ran a marathon", "D1:1", event_time=MAY, event_precision="day")
         proposal = item("Ana ran a marathon", stored, event_time=JUNE, event_precision="day")
-        assert decide(verdict(wanted, 0, "Ana ran a marathon"), proposal).decision == "INSERT", wanted
+        assert weigh(verdict(wanted, 0, "Ana ran a marathon"), proposal).decision == "INSERT", wanted
 
 
 def test_a_merged_text_loses_and_adds_nothing():
@@ -137,7 +137,7 @@ def test_a_merged_text_says_only_what_one_of_the_two_says(wanted, proposal, stor
 def test_a_merged_entry_rests_on_both_and_keeps_what_either_knew():
     stored = fact("Ana rows", "D1:1", persons=("Ana",), importance=0.9, event_time=MAY, event_precision="day")
     proposal = item("Ana rows with Eva", stored, persons=["Eva"], importance=0.2)
-    edit = merged_edit(proposal, decide(verdict("MERGE"), proposal), Made(ANN, "rules", "shipped"))
+    edit = merged_edit(proposal, weigh(verdict("MERGE"), proposal), Made(ANN, "rules", "shipped"))
     assert (edit.op, edit.target, edit.actor) == ("UPDATE", stored.id, REPAIRER)
     entry = edit.entry
     assert (entry.text, entry.turns, entry.persons) == ("Ana rows with Eva", ("D1:1", "D1:3"), ("Ana", "Eva"))
@@ -147,5 +147,5 @@ def test_a_merged_entry_rests_on_both_and_keeps_what_either_knew():
 def test_a_merge_under_the_stored_text_only_adds_the_turn():
     stored = fact("Ana rows in Graz", "D1:1")
     proposal = item("Ana rows", stored)
-    edit = merged_edit(proposal, decide(verdict("MERGE"), proposal), Made(ANN, "rules", "shipped"))
+    edit = merged_edit(proposal, weigh(verdict("MERGE"), proposal), Made(ANN, "rules", "shipped"))
     assert (edit.op, edit.target, edit.entry.turns) == ("MERGE", stored.id, ("D1:3",))

@@ -1,6 +1,7 @@
 """Finding secrets in text: each kind, nothing else, always the same way."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import assume, given
@@ -8,11 +9,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memcycle import Settings
-from memcycle.core.redaction import SECRET_KINDS, Redact, Redactor, is_card, mark
+from memcycle.core.entry import Entry
+from memcycle.core.messages import WORDED, read_messages
+from memcycle.core.redaction import ENTRY_FIELDS, SECRET_KINDS, Redact, Redactor, is_card, mark
 from tests.banks import fact, said
 from tests.safety.secrets_said import HARMLESS, IN_CONTEXT, SECRETS
 
 ALL = Redactor(Redact())
+NOW = datetime(2024, 5, 8, tzinfo=UTC)
 PAIRS = [(kind, secret) for kind, secrets in SECRETS.items() for secret in secrets]
 
 
@@ -187,3 +191,36 @@ def test_any_data_keeps_its_shape(value):
     assert ALL.data(once) == once
     assert json.loads(json.dumps(once)) == once
     assert type(once) is type(value)
+
+
+WORDLESS = {
+    "id", "scope", "granularity", "kind", "pattern", "role", "turns", "related_turns", "event_time",
+    "event_precision", "valid_from", "valid_until", "observed_at", "recorded_at", "expires_at", "importance",
+    "confidence", "reinforcement", "access_count", "status", "supersedes", "superseded_by", "embedder",
+    "actor", "prompt", "model", "pipeline",
+}  # fmt: skip
+"""Fields of an entry that hold ids, numbers, times or fixed words."""
+
+
+def test_every_field_of_an_entry_is_redacted_or_holds_no_words():
+    assert WORDLESS.isdisjoint(ENTRY_FIELDS)
+    assert WORDLESS | set(ENTRY_FIELDS) == set(Entry.model_fields)
+
+
+class _Noting(dict):
+    """A message that notes which of its keys are asked for by name."""
+
+    def __init__(self, message):
+        super().__init__(message)
+        self.keys_read = set()
+
+    def get(self, key, default=None):
+        self.keys_read.add(key)
+        return super().get(key, default)
+
+
+def test_every_key_that_a_message_is_read_by_is_redacted_or_holds_no_words():
+    message = _Noting({"role": "user", "content": "I keep bees."})
+    read_messages(message, session="main", zone=UTC, now=NOW)
+    assert {"content", "speaker"} <= message.keys_read
+    assert message.keys_read - set(WORDED) <= {"role", "type", "response_metadata"}
