@@ -344,7 +344,7 @@ class Bank:
                 session_rows.close_segment(writer.conn, scope, session_of(scope), close_segment_at)
         return applied
 
-    def edit(self, scope: Scope, entry_id: str, text: str, *, actor: str = "user", why: str = "") -> Entry:
+    def edit(self, scope: Scope, entry_id: str, text: str, *, why: str = "") -> Entry:
         """Replaces an entry by one with another text and returns that; see `edits.revise`."""
         vectors = self.indexes.for_writing().vectors
         text, why = self.redactor.text(text), self.redactor.text(why)
@@ -352,13 +352,13 @@ class Bank:
         embedder = vectors.id if text in found else None
         with self._write(follow=True) as writer:
             return edits.revise(
-                writer, scope, entry_id, text, vector=found.get(text), embedder=embedder, actor=actor, why=why
+                writer, scope, entry_id, text, vector=found.get(text), embedder=embedder, why=why
             )
 
-    def undo(self, scope: Scope, entry_id: str, *, actor: str = "user") -> Entry:
+    def undo(self, scope: Scope, entry_id: str) -> Entry:
         """Takes back the last replacement or deletion in an entry's chain; see `undo.undo`."""
         with self._write(follow=True) as writer:
-            return undo.undo(writer, scope, entry_id, actor=actor)
+            return undo.undo(writer, scope, entry_id)
 
     def forget(self, scope: Scope, entry_id: str, *, only: bool = False) -> list[str]:
         """Deletes an entry for good, with its `holders` unless `only`, and wipes their text from all files.
@@ -696,13 +696,12 @@ def shared_bank(
     *,
     embeddings: "Embeddings | None" = None,
     world: World | None = None,
-    repair: bool = False,
 ) -> Bank:
     """The bank of this process for `settings.home`: opened by the first, closed by the last who closes it.
 
     Args:
         embeddings: A LangChain embedder; must be the same object for all.
-        world, repair: Those of the first who asks count (see `Bank.open`).
+        world: That of the first who asks counts.
 
     Raises:
         StoreError: the home is open in this process with other settings; names them. Or it cannot be opened.
@@ -711,7 +710,7 @@ def shared_bank(
     with _opening:
         bank = _open.get(key)
         if bank is None or not bank.share():
-            bank = Bank.open(settings, embeddings=embeddings, world=world, repair=repair)
+            bank = Bank.open(settings, embeddings=embeddings, world=world)
             _open[key] = bank
             return bank
         other = [name for name in _STORE_FIELDS if getattr(bank.settings, name) != getattr(settings, name)]

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from memcycle.stores.indexes import Vectors
 
 
+PERSON = "user"
+"""Who changes entries by hand, in the log."""
+
+
 class Prepared(NamedTuple):
     """An edit with the vector of its text, or why there is none."""
 
@@ -237,7 +241,6 @@ def revise(
     *,
     vector: Vector | None,
     embedder: str | None,
-    actor: str,
     why: str,
 ) -> Entry:
     """Replaces an entry by one with another text that keeps everything else; the same text changes nothing.
@@ -258,22 +261,22 @@ def revise(
         raise BadInput("the new text is empty; use forget to remove an entry")
     if text == target.entry.text:
         return target.entry
-    successor = _successor(target.entry, text, embedder=embedder, actor=actor)
+    successor = _successor(target.entry, text, embedder)
     twin = writer.duplicate(successor)
     if twin is not None and twin.entry.id != target.entry.id:
         taken = {"turns": united(twin.entry.turns, target.entry.turns)}
         return writer.supersede(
-            target, twin, fresh=False, taken=taken, leaves="corrected", actor=actor, why=why
+            target, twin, fresh=False, taken=taken, leaves="corrected", actor=PERSON, why=why
         ).entry
     earlier = entries.one(writer.conn, scope, successor.id)
     if earlier is None:
         stored = writer.insert(successor, vector)
     else:
         stored = writer.revive(earlier, target.entry.status, vector, embedder)
-    return writer.supersede(target, stored, fresh=True, leaves="corrected", actor=actor, why=why).entry
+    return writer.supersede(target, stored, fresh=True, leaves="corrected", actor=PERSON, why=why).entry
 
 
-def _successor(target: Entry, text: str, *, embedder: str | None, actor: str) -> Entry:
+def _successor(target: Entry, text: str, embedder: str | None) -> Entry:
     said = (text, target.speaker or "")
     return target.model_copy(
         update={
@@ -281,7 +284,7 @@ def _successor(target: Entry, text: str, *, embedder: str | None, actor: str) ->
             "id": entry_id(target.scope, target.turns, target.granularity, text),
             "text": text,
             "embedder": embedder,
-            "actor": actor,
+            "actor": PERSON,
             "prompt": None,
             "model": None,
             "recorded_at": None,

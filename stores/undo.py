@@ -9,6 +9,7 @@ from memcycle.core.entry import Entry
 from memcycle.core.errors import BadInput
 from memcycle.core.probe import REPAIRER, Probe
 from memcycle.core.scope import Scope
+from memcycle.stores.edits import PERSON
 from memcycle.stores.ledger import entries, events, links, sessions
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.events import Logged
@@ -17,7 +18,7 @@ from memcycle.stores.writer import Writer, unknown
 _REMOVED = ("supersede", "delete", "expire")
 
 
-def undo(writer: Writer, scope: Scope, entry_id: str, *, actor: str) -> Entry:
+def undo(writer: Writer, scope: Scope, entry_id: str) -> Entry:
     """Takes back the last replacement or deletion in an entry's chain; again for the one before.
 
     Returns:
@@ -32,7 +33,7 @@ def undo(writer: Writer, scope: Scope, entry_id: str, *, actor: str) -> Entry:
     logged = events.last_undoable(writer.conn, scope, links.chain(writer.conn, scope, entry_id))
     if logged is None:
         raise BadInput(f"entry {entry_id} has no change to undo")
-    return _restore(writer, scope, logged, actor=actor)
+    return _restore(writer, scope, logged, actor=PERSON)
 
 
 def retract(writer: Writer, scope: Scope, writes: Iterable[tuple[str, str]]) -> list[str]:

@@ -42,7 +42,6 @@ class SearchRequest(BaseModel):
             session's staged entries (exactly).
         granularities: Which granularities to search.
         k: Hits a query at most.
-        min_score: Drop hits below this score, 0 to 1.
         exclude: Entry ids to leave out (the turns of the chunk itself, say).
     """
 
@@ -54,7 +53,6 @@ class SearchRequest(BaseModel):
     k: int = Field(default=30, ge=1, le=1000)
     filters: Filters = Filters()
     theta: Theta = Theta()
-    min_score: float = Field(default=0.0, ge=0, le=1)
     exclude: frozenset[str] = frozenset()
 
 

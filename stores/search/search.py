@@ -77,9 +77,9 @@ class Search:
     def run(self, request: SearchRequest) -> list[list[Hit]]:
         """For each query of the request its hits, best first, at most k; equal scores in order of id.
 
-        Hits score at least `min_score`, on a scale that means the same for every request (see
-        `memcycle.stores.search.ranker`). Entries that share no word with the query and have no cosine with it
-        are no hits, so a blank query has none. Expired entries are left out.
+        Scores are on a scale that means the same for every request (see `memcycle.stores.search.ranker`).
+        Entries that share no word with the query and have no cosine with it are no hits, so a blank query has
+        none. Expired entries are left out.
 
         Raises:
             EmbeddingFailed: the queries cannot be embedded.
@@ -277,7 +277,7 @@ def _ranked(request: SearchRequest, candidates: Candidates) -> Ranking:
     scores = ranker.rank(measured, theta.weights, theta.fusion)
     found = []
     for place in ranker.best(scores, order, request.k):
-        if scores[place] > 0 and scores[place] >= request.min_score:
+        if scores[place] > 0:
             at = int(places[place])
             granularity = GRANULARITIES[snapshot.granularity[at]]
             score, row = float(scores[place]), int(snapshot.rows[at])

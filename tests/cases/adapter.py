@@ -163,17 +163,20 @@ class Product:
     def search(
         self, query: str, user: str = "u1", k: int = 5, *, min_score: float = 0.0, **filters: Any
     ) -> list[tuple[str, float]]:
-        """Text and score of active facts, through the search below recall, which has filters and a floor."""
+        """Text and score of active facts, through the search below recall, which has filters."""
         request = SearchRequest(
             scope=self.memory.scope(user),
             queries=(Query(text=query),),
             granularities=("fact",),
             k=k,
-            min_score=min_score,
             filters=Filters(**filters),
             theta=self.settings.theta,
         )
-        return [(hit.entry.text, hit.score) for hit in self.memory.bank.search(request)[0]]
+        return [
+            (hit.entry.text, hit.score)
+            for hit in self.memory.bank.search(request)[0]
+            if hit.score >= min_score
+        ]
 
     def stored(self, user: str = "u1", **given: Any) -> list[Entry]:
         """Everything of a user, raw turns included."""
