@@ -127,7 +127,7 @@ def _check_turns(writer: Writer, scope: Scope, edit: Edit, entry: Entry) -> None
 def _check_text(writer: Writer, entry: Entry) -> None:
     if not entry.text.strip():
         raise _Refused("the text is empty")
-    if meta.is_text_forgotten(writer.conn, entry.scope, entry.text):
+    if meta.is_forgotten(writer.conn, entry.scope, "text", entry.text):
         raise _Refused("this was forgotten at the user's request and is not stored again")
 
 

@@ -57,12 +57,13 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     gone = turns.by_ids(conn, scope, said)
     _drop_probes(writer, scope, said, ids)
     chosen = list(entries.by_ids(conn, scope, ids).values())
-    meta.bury_turns(
+    meta.bury(
         conn,
         scope,
+        "turn",
         [*turns.identities(conn, scope, said), *(turns.identity_of(turn) for turn in gone.values())],
     )
-    meta.bury_texts(conn, scope, [one.entry.text for one in chosen if one.entry.granularity != "raw"])
+    meta.bury(conn, scope, "text", [one.entry.text for one in chosen if one.entry.granularity != "raw"])
     _mend_chains(writer, scope, chosen, ids)
     _drop_quotes(writer, scope, said, ids)
     events.erase(conn, scope, ids)

@@ -80,8 +80,7 @@ def insert_records(
         {record.entry.id: record.entry for record in records if record.entry.id not in known}.values(),
         key=lambda entry: entry.status not in RECALLABLE,
     )
-    any_forgotten = meta.any_tombstones(writer.conn)
-    barred = {one.id for one in fresh if any_forgotten and _is_forgotten(writer.conn, scope, one)}
+    barred = {one.id for one in fresh if _is_forgotten(writer.conn, scope, one)}
     fresh = [entry for entry in fresh if entry.id not in barred]
     _restore_sessions(writer, scope, fresh)
     became: dict[str, str | None] = dict.fromkeys(barred)
@@ -174,9 +173,9 @@ def _check_successors(conn: sqlite3.Connection, scope: Scope, records: Sequence[
 
 def _is_forgotten(conn: sqlite3.Connection, scope: Scope, entry: Entry) -> bool:
     if entry.granularity != "raw":
-        return meta.is_text_forgotten(conn, scope, entry.text)
+        return meta.is_forgotten(conn, scope, "text", entry.text)
     turn = _turn(entry)
-    return turn is not None and meta.is_turn_forgotten(conn, scope, turns.identity_of(turn))
+    return turn is not None and meta.is_forgotten(conn, scope, "turn", turns.identity_of(turn))
 
 
 def _turn(entry: Entry) -> Turn | None:

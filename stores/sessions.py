@@ -102,7 +102,7 @@ def _is_new(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
 
 
 def _is_forgotten(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
-    return meta.is_turn_forgotten(conn, scope, turns.identity_of(turn))
+    return meta.is_forgotten(conn, scope, "turn", turns.identity_of(turn))
 
 
 def _store(

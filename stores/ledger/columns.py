@@ -97,7 +97,7 @@ def to_entry(held: Mapping[str, Any]) -> Entry:
     values.update({name: _list(held[name]) for name in _NAMES if held[name] not in _EMPTY})
     if held["metadata"] not in _EMPTY:
         values["metadata"] = json.loads(held["metadata"])
-    values["scope"] = _scope(held["user"], held["workspace"], held["session"])
+    values["scope"] = scope_of(held["user"], held["workspace"], held["session"])
     return Entry.model_validate(values)
 
 
@@ -106,15 +106,10 @@ def _list(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
-@lru_cache(maxsize=1024)
-def _scope(user: str, workspace: str, session: str) -> Scope:
-    return Scope(user=user, workspace=workspace, session=session)
-
-
-@lru_cache(maxsize=1024)
-def base_scope(user: str, workspace: str) -> Scope:
+@lru_cache(maxsize=2048)
+def scope_of(user: str, workspace: str, session: str | None = None) -> Scope:
     """The scope of stored names. Cached, since rows of one scope stand together."""
-    return Scope(user=user, workspace=workspace)
+    return Scope(user=user, workspace=workspace, session=session)
 
 
 def json_list(values: Iterable[str] | Iterable[int]) -> str:

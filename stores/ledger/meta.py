@@ -5,10 +5,13 @@ A tombstone is a hash of what was forgotten, so that it is not stored again; it 
 
 import sqlite3
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import digest, same_hash
+
+Forgotten = Literal["turn", "text"]
+"""What a tombstone stands for."""
 
 _MARK = "lower(hex(randomblob(8)))"
 
@@ -87,46 +90,23 @@ def compacted(conn: sqlite3.Connection, mark: str) -> None:
     conn.execute("DELETE FROM meta WHERE key = 'compaction' AND value = ?", (mark,))
 
 
-def _turn_hash(scope: Scope, identity: str) -> str:
-    return digest(scope.key, "turn", identity)
+def _tombstone(scope: Scope, kind: Forgotten, value: str) -> str:
+    return digest(scope.key, kind, same_hash(value) if kind == "text" else value)
 
 
-def _text_hash(scope: Scope, text: str) -> str:
-    return digest(scope.key, "text", same_hash(text))
-
-
-def _bury(conn: sqlite3.Connection, scope: Scope, hashes: Iterable[str]) -> None:
+def bury(conn: sqlite3.Connection, scope: Scope, kind: Forgotten, values: Iterable[str]) -> None:
+    """Keeps messages, by their identities, or facts and episodes, by their texts, from being stored again."""
     owner = digest(scope.key)
-    conn.executemany("INSERT OR IGNORE INTO tombstones VALUES (?, ?)", [(value, owner) for value in hashes])
+    conn.executemany(
+        "INSERT OR IGNORE INTO tombstones VALUES (?, ?)",
+        [(_tombstone(scope, kind, value), owner) for value in values],
+    )
 
 
-def _is_buried(conn: sqlite3.Connection, value: str) -> bool:
-    return conn.execute("SELECT 1 FROM tombstones WHERE hash = ?", (value,)).fetchone() is not None
-
-
-def bury_turns(conn: sqlite3.Connection, scope: Scope, identities: Iterable[str]) -> None:
-    """Keeps messages from being ingested again."""
-    _bury(conn, scope, (_turn_hash(scope, identity) for identity in identities))
-
-
-def bury_texts(conn: sqlite3.Connection, scope: Scope, texts: Iterable[str]) -> None:
-    """Keeps facts and episodes with these texts from being stored again."""
-    _bury(conn, scope, (_text_hash(scope, text) for text in texts))
-
-
-def is_turn_forgotten(conn: sqlite3.Connection, scope: Scope, identity: str) -> bool:
-    """Whether the message with this identity was forgotten."""
-    return _is_buried(conn, _turn_hash(scope, identity))
-
-
-def is_text_forgotten(conn: sqlite3.Connection, scope: Scope, text: str) -> bool:
-    """Whether a fact or an episode that says this was forgotten."""
-    return _is_buried(conn, _text_hash(scope, text))
-
-
-def any_tombstones(conn: sqlite3.Connection) -> bool:
-    """Whether anything was forgotten in this home: where not, many texts need not be looked up one by one."""
-    return conn.execute("SELECT 1 FROM tombstones LIMIT 1").fetchone() is not None
+def is_forgotten(conn: sqlite3.Connection, scope: Scope, kind: Forgotten, value: str) -> bool:
+    """Whether the message with this identity, or a fact or an episode with this text, was forgotten."""
+    found = conn.execute("SELECT 1 FROM tombstones WHERE hash = ?", (_tombstone(scope, kind, value),))
+    return found.fetchone() is not None
 
 
 def erase_tombstones(conn: sqlite3.Connection, scope: Scope) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger.columns import base_scope, json_list
+from memcycle.stores.ledger.columns import json_list, scope_of
 
 
 class Pending(NamedTuple):
@@ -49,7 +49,7 @@ def put_ids(conn: sqlite3.Connection, ids: Iterable[str]) -> None:
 def head(conn: sqlite3.Connection, size: int) -> list[Pending]:
     """The oldest rows."""
     found = conn.execute("SELECT seq, user, workspace, entry FROM outbox ORDER BY seq LIMIT ?", (size,))
-    return [Pending(seq, base_scope(user, workspace), entry) for seq, user, workspace, entry in found]
+    return [Pending(seq, scope_of(user, workspace), entry) for seq, user, workspace, entry in found]
 
 
 def done(conn: sqlite3.Connection, worked: Iterable[Pending]) -> None:

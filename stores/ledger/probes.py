@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from memcycle.core.probe import Attempt, Probe
 from memcycle.core.scope import Scope
+from memcycle.stores.ledger import entries, turns
 from memcycle.stores.ledger.columns import json_list
 
 
@@ -52,9 +53,7 @@ def delete(conn: sqlite3.Connection, scope: Scope, probes: Iterable[Probe]) -> N
     )
 
 
-def holding(
-    conn: sqlite3.Connection, scope: Scope, turns: Iterable[str], entries: Iterable[str]
-) -> list[Probe]:
+def holding(conn: sqlite3.Connection, scope: Scope, said: Iterable[str], held: Iterable[str]) -> list[Probe]:
     """The probes of the base scope that may hold words of any of these turns and entries.
 
     Whoever made a probe was shown other turns of its session than the one it rests on.
@@ -65,16 +64,16 @@ def holding(
         "  AND id IN (SELECT value FROM json_each(:turns)))"
         " OR EXISTS (SELECT 1 FROM json_each(turns) WHERE value IN (SELECT value FROM json_each(:turns)))"
         " OR EXISTS (SELECT 1 FROM json_each(refs) WHERE value IN (SELECT value FROM json_each(:refs))))",
-        {"scope": scope.key, "turns": json_list(turns), "refs": json_list(entries)},
+        {"scope": scope.key, "turns": json_list(said), "refs": json_list(held)},
     )
     return [Probe.model_validate_json(row["data"]) for row in found]
 
 
 def intact(conn: sqlite3.Connection, scope: Scope, probes: Sequence[Probe]) -> list[Probe]:
     """Those of the probes whose turns and entries are all there, of whatever status."""
-    turns = _there(conn, scope, "turns", {turn for one in probes for turn in turns_of(one)})
-    refs = _there(conn, scope, "entries", {entry for one in probes for entry in refs_of(one)})
-    return [one for one in probes if turns_of(one) <= turns and refs_of(one) <= refs]
+    said = turns.by_ids(conn, scope, {turn for one in probes for turn in turns_of(one)}).keys()
+    held = entries.by_ids(conn, scope, {entry for one in probes for entry in refs_of(one)}).keys()
+    return [one for one in probes if turns_of(one) <= said and refs_of(one) <= held]
 
 
 def turns_of(probe: Probe) -> set[str]:
@@ -90,13 +89,3 @@ def refs_of(probe: Probe) -> set[str]:
     tried: list[Attempt] = [one for one in (probe.before, probe.after) if one is not None]
     read = {entry for one in tried for entry in (*one.evidence, *one.cited)}
     return {*probe.memories, *read, *mended}
-
-
-_IDS = {
-    "turns": "SELECT id FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
-    "entries": "SELECT id FROM entries WHERE +scope_key = ? AND id IN (SELECT value FROM json_each(?))",
-}
-
-
-def _there(conn: sqlite3.Connection, scope: Scope, table: str, ids: set[str]) -> set[str]:
-    return {row["id"] for row in conn.execute(_IDS[table], (scope.key, json_list(sorted(ids))))}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -265,16 +265,8 @@ def _merged_codes(
     one: tuple[Ints, list[str]], other: tuple[Ints, list[str]], places: Ints
 ) -> tuple[Ints, list[str]]:
     """Codes of two snapshots in one code: places in the names that are used, in order of appearance."""
-    names = list(dict.fromkeys(chain(one[1], other[1])))
-    codes = {name: code for code, name in enumerate(names)}
-    # The last place is that of -1, nobody.
-    both = [np.array([*map(codes.__getitem__, own), -1])[coded] for coded, own in (one, other)]
-    joined = np.concatenate(both)[places]
-    used, first = np.unique(joined[joined >= 0], return_index=True)
-    used = used[np.argsort(first)]
-    renamed = np.full(len(names) + 1, -1)
-    renamed[used] = np.arange(len(used))
-    return renamed[joined], [names[code] for code in used.tolist()]
+    joined = [names[code] if code >= 0 else None for codes, names in (one, other) for code in codes.tolist()]
+    return _codes([joined[place] for place in places.tolist()])
 
 
 A = TypeVar("A")
