@@ -125,15 +125,11 @@ def image_note(caption: object) -> str:
 def _several(messages: Any) -> Iterable[Any]:
     if isinstance(messages, str | Mapping) or hasattr(messages, "content"):
         return [messages]
-    if isinstance(messages, tuple) and _is_pair(messages) and str(messages[0]).casefold() in ROLES:
-        return [messages]
+    if isinstance(messages, tuple) and len(messages) == 2 and all(isinstance(one, str) for one in messages):  # noqa: PLR2004 - (role, text)
+        return [messages] if messages[0].casefold() in ROLES else messages
     if isinstance(messages, Sequence) and not isinstance(messages, bytes | bytearray):
         return messages
     raise BadInput(f"messages: {_described(messages)} is neither a message nor a list of messages")
-
-
-def _is_pair(message: Sequence[Any]) -> bool:
-    return len(message) == 2 and all(isinstance(part, str) for part in message)  # noqa: PLR2004 - (role, text)
 
 
 def _fields(message: Any) -> Fields | None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from memcycle.agents.episode_trigger import Boundary, EpisodeTriggerInput
+from memcycle.agents.episode_trigger import Boundary
 from memcycle.agents.episode_writer import EpisodeWriterInput, EpisodeWriterOutput
 from memcycle.agents.roles import run_rules
 from memcycle.core.entry import Entry, new_entry
@@ -15,17 +15,6 @@ from memcycle.graph.environment import GraphRun
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import Made
 from memcycle.graph.search import turn_views
-
-
-def trigger_input(segment: Sequence[Turn], chunk: Sequence[str]) -> EpisodeTriggerInput:
-    """The open segment with the number of its turns that are new."""
-    own = set(chunk)
-    return EpisodeTriggerInput(turns=turn_views(segment), new=sum(turn.id in own for turn in segment))
-
-
-def has_cue(value: EpisodeTriggerInput) -> bool:
-    """Whether the rules see any reason to split: without one, and unsaturated, no model is asked."""
-    return bool(run_rules("episode_trigger", value).boundaries)
 
 
 def cut(segment: Sequence[Turn], boundaries: Sequence[Boundary], theta: Theta) -> list[list[Turn]]:

@@ -312,7 +312,8 @@ class Memory:
         Raises:
             BadInput: a message that cannot be read (its number and field), or no user.
         """
-        turns = [message for message in messages if isinstance(message, Turn)] if _is_list(messages) else []
+        several = messages if isinstance(messages, Sequence) and not isinstance(messages, str | bytes) else ()
+        turns = [message for message in several if isinstance(message, Turn)]
         if turns and len(turns) != len(messages):
             raise BadInput("turns and messages cannot be added in one call")
         if len({turn.session for turn in turns}) > 1:
@@ -492,7 +493,7 @@ class Memory:
         self.scope(user, workspace)
         if self.threads is not None:
             for thread in self.threads.of(user, workspace):
-                self.threads.delete(thread.thread_id)
+                self.threads.saver.delete_thread(thread.thread_id)
         return self.bank.forget_user(user, workspace)
 
     def export(self, *, user: str | None = None, workspace: str | None = None) -> list[dict[str, Any]]:
@@ -759,10 +760,6 @@ class Memory:
     def _give_up(self, scope: Scope, error: BaseException) -> None:
         """The last resort: nothing said waits for ever. The error's words are left out: they may quote it."""
         self.bank.commit_session(scope, unverified=f"it could not be ended: {type(error).__name__}")
-
-
-def _is_list(messages: Any) -> bool:
-    return isinstance(messages, Sequence) and not isinstance(messages, str | bytes)
 
 
 def settings_of(settings: Settings | None, path: str | Path | None, *, may_stop: bool) -> Settings:

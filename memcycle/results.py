@@ -21,10 +21,6 @@ class Refused(BaseModel):
     why: str
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 class PendingItem(BaseModel):
     """A change that a person is asked about: what holds before it, and what would after it.
 
@@ -69,8 +65,8 @@ class Outcome(BaseModel):
     """
 
     # Left out of the JSON where runs are not kept, so that nobody who keeps none meets them.
-    thread_id: str | None = Field(None, exclude_if=_is_none)
-    pending: PendingApproval | None = Field(None, exclude_if=_is_none)
+    thread_id: str | None = Field(None, exclude_if=lambda value: value is None)
+    pending: PendingApproval | None = Field(None, exclude_if=lambda value: value is None)
 
 
 class ThreadSummary(BaseModel):

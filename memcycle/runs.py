@@ -208,10 +208,6 @@ class Threads:
         """An id for a thread."""
         return self._world.new_id()
 
-    def delete(self, thread_id: str) -> None:
-        """Removes a thread with all its checkpoints."""
-        self.saver.delete_thread(thread_id)
-
     def _distinct(self, wanted: Mapping[str, str]) -> Iterator[Thread]:
         seen: set[str] = set()
         for found in self.saver.list(None, filter=dict(wanted)):
@@ -377,7 +373,7 @@ class Runs:
     def delete(self, thread_id: str, owner: Scope) -> None:
         """Removes the checkpoints of a run."""
         threads = self._required_threads()
-        threads.delete(threads.find(thread_id, owner).thread_id)
+        threads.saver.delete_thread(threads.find(thread_id, owner).thread_id)
 
     def _required_threads(self) -> Threads:
         if self._threads is None:

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from memcycle.agents.constructor import ConstructorInput, FactDraft
-from memcycle.agents.episode_trigger import EpisodeTriggerOutput
+from memcycle.agents.episode_trigger import EpisodeTriggerInput, EpisodeTriggerOutput
 from memcycle.agents.guide import GuideInput, GuideOutput
 from memcycle.agents.judge import JudgeInput
 from memcycle.agents.retriever import RetrieverInput
+from memcycle.agents.roles import run_rules
 from memcycle.core.errors import RoleFailed
 from memcycle.core.theta import Extraction
 from memcycle.core.turn import Turn
 from memcycle.graph.approval import approved
 from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.episodes import cut, has_cue, trigger_input, writer_calls, written
+from memcycle.graph.episodes import cut, writer_calls, written
 from memcycle.graph.facts import Outcome, decide, fact_judge_call, ground, with_nearest
 from memcycle.graph.guards import missing_words, uncovered
 from memcycle.graph.node import Step
@@ -239,9 +240,11 @@ def apply(state: RememberState, run: GraphRun) -> dict[str, Any]:
 def trigger(state: RememberState, run: GraphRun) -> Step:
     """Whether an episode ends in this chunk: topic shift, request, gap, or a saturated window."""
     segment = run.bank.open_segment(run.scope)
-    value, warnings = trigger_input(segment, state["chunk"]), list[str]()
+    own, warnings = set(state["chunk"]), list[str]()
+    value = EpisodeTriggerInput(turns=turn_views(segment), new=sum(turn.id in own for turn in segment))
     output = EpisodeTriggerOutput(boundaries=[])
-    if value.new and has_cue(value):
+    # Where the rules see no reason to split, and nothing is saturated, no model is asked.
+    if value.new and run_rules("episode_trigger", value).boundaries:
         try:
             output = yield run.call("episode_trigger", value)
         except RoleFailed as failed:

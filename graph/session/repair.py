@@ -94,7 +94,8 @@ def _around(run: GraphRun, probe: Probe) -> list[Turn]:
 
 def consolidate(state: SessionState, run: GraphRun) -> Step:
     """The Consolidator decides one proposal, beside what is stored and the proposals before it."""
-    probe = next((probe for probe in probes_of(state, run) if is_open(probe)), None)
+    waiting = (one for one in probes_of(state, run) if one.repair and one.repair.state == "proposed")
+    probe = next(waiting, None)
     if probe is None or probe.repair is None:
         return {"proposal": None, "edit": None}
     outcome, turns = Outcome(), run.bank.turns(run.scope, [str(probe.repair.turn)])
@@ -207,11 +208,6 @@ def _standing(run: GraphRun, probes: Sequence[Probe]) -> dict[str, str]:
 
 def _heir(run: GraphRun, entry: str) -> str | None:
     return next((one.superseded_by for one in run.bank.get(run.scope, [entry])), None)
-
-
-def is_open(probe: Probe) -> bool:
-    """Whether the probe's repair is proposed and not decided yet."""
-    return probe.repair is not None and probe.repair.state == "proposed"
 
 
 def proposed(output: RepairerOutput, turns: Sequence[Turn]) -> Repair:

@@ -11,9 +11,9 @@ from rich.text import Text
 from memcycle.cli import options as opt
 from memcycle.cli.options import theta_of
 from memcycle.cli.output import FAILED, confirm, listing, print_json, say, screen, shown
+from memcycle.core.errors import BadInput, PromptError
 
 if TYPE_CHECKING:
-    from memcycle.core.theta import Theta
     from memcycle.core.theta_space import Dimension
     from memcycle.prompts import PromptSet
 
@@ -88,7 +88,8 @@ def export_prompts(
     """
     ours = _shipped()
     texts = {role: ours.text(role) for role in (roles or ours.roles())}
-    _require_folder(folder)
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file; name a folder for the prompts")
     there = [role for role in texts if _differs(folder / f"{role}.txt", texts[role])]
     if there:
         confirm(f"Replace what was edited of {', '.join(there)} in {folder}?", yes=yes)
@@ -107,7 +108,6 @@ def check_prompts(folder: Given, *, as_json: opt.Json = False) -> None:
     Examples:
         memcycle prompts check mine
     """
-    from memcycle.core.errors import PromptError
     from memcycle.prompts.prompt_set import read_folder
 
     ours, faults, fine = _shipped(), list[str](), list[str]()
@@ -161,13 +161,6 @@ def _shipped() -> "PromptSet":
 
 def _laid_over(folder: Path | None) -> "PromptSet":
     return _shipped() if folder is None else _shipped().overlay(folder)
-
-
-def _require_folder(folder: Path) -> None:
-    from memcycle.core.errors import BadInput
-
-    if folder.exists() and not folder.is_dir():
-        raise BadInput(f"{folder} is a file; name a folder for the prompts")
 
 
 def _differs(path: Path, text: str) -> bool:
@@ -266,13 +259,9 @@ def _show(path: Path | None, *, as_json: bool) -> None:
             _range(dimension),
             dimension.description,
         )
-    for name, mine, _ in _overrides(chosen):
+    for name, mine, _ in chosen.diff(chosen.model_copy(update={"overrides": {}})):
         table.add_row(Text(shown(name), style="cyan"), Text(shown(_words(mine)), style="yellow"), "", "")
     screen().print(table)
-
-
-def _overrides(chosen: "Theta") -> list[tuple[str, Any, Any]]:
-    return chosen.diff(chosen.model_copy(update={"overrides": {}}))
 
 
 def _table(*columns: str) -> Table:

@@ -116,7 +116,7 @@ def begin_or_resume(
         BadInput: the named one is unknown, another user's, finished, or another kind of run.
     """
     if options.resume is None:
-        result = begin(_noted(new_thread(memory)))
+        result = begin(_new_thread(memory))
     else:
         found = memory.thread(options.resume, user=user)
         _check(found, run, session)
@@ -131,12 +131,9 @@ def begin_or_resume(
     return result
 
 
-def new_thread(memory: "Memory") -> str | None:
-    """An id for a run that begins; None where none is options."""
-    return None if memory.threads is None else memory.threads.new_id()
-
-
-def _noted(thread_id: str | None) -> str | None:
+def _new_thread(memory: "Memory") -> str | None:
+    """An id for a run that begins, which is told; None where no runs are kept."""
+    thread_id = None if memory.threads is None else memory.threads.new_id()
     if thread_id is not None:
         note(f"Thread {thread_id}; if it breaks off, go on with --resume {thread_id}")
     return thread_id
@@ -149,7 +146,7 @@ def ingest_thread(memory: "Memory", options: RunOptions) -> str | None:
         BadInput: the named one is unknown, another user's, or waits for no answer.
     """
     if options.resume is None:
-        return _noted(new_thread(memory))
+        return _new_thread(memory)
     found = memory.threads_under(options.resume)
     if not found:
         raise BadInput(

@@ -70,7 +70,8 @@ def _told(probe: "Probe", said: dict[str, str]) -> Table:
     lines.add_column(justify="right", width=_LABELS, style="cyan", no_wrap=True)
     lines.add_column(overflow="fold")
     lines.add_row(
-        f"probe {probe.n}", _of((probe.verdict, _VERDICT[probe.verdict]), (f"  {probe.kind}", "dim"))
+        f"probe {probe.n}",
+        Text.assemble((probe.verdict, _VERDICT[probe.verdict]), (f"  {probe.kind}", "dim")),
     )
     lines.add_row("asked", Text(one_line(probe.question), style="bold"))
     lines.add_row("gold", Text(one_line(probe.gold)))
@@ -90,19 +91,19 @@ def _told(probe: "Probe", said: dict[str, str]) -> Table:
 
 
 def _source(turn: str, said: dict[str, str]) -> Text:
-    return _of((shown(turn), "cyan"), (f"  {one_line(said.get(turn, 'is no longer there'))}", ""))
+    return Text.assemble((shown(turn), "cyan"), (f"  {one_line(said.get(turn, 'is no longer there'))}", ""))
 
 
 def _answer(tried: "Attempt") -> Text:
     answer = one_line(tried.answer) or "no answer"
     style = "dim" if tried.abstained or not tried.answer else ""
     why = f"  ({one_line(tried.why)})" if tried.why else ""
-    return _of((f"{tried.verdict}  ", _VERDICT[tried.verdict]), (answer, style), (why, "dim"))
+    return Text.assemble((f"{tried.verdict}  ", _VERDICT[tried.verdict]), (answer, style), (why, "dim"))
 
 
 def _repair(repair: "Repair") -> Text:
     back = repair.state == "rolled_back"
-    told = _of((repair.decision or "not decided", "bold" if repair.stands or back else "yellow"))
+    told = Text.assemble((repair.decision or "not decided", "bold" if repair.stands or back else "yellow"))
     if repair.entry is not None:
         told.append(f" {repair.entry[:SHORT]}", "cyan")
     if repair.draft is not None:
@@ -111,10 +112,6 @@ def _repair(repair: "Repair") -> Text:
     if back:
         told.append("  ROLLED BACK", "bold red")
     return told.append(f"  {one_line(repair.why)}" if repair.why else "", "red" if back else "dim")
-
-
-def _of(*parts: tuple[str, str]) -> Text:
-    return Text.assemble(*parts)
 
 
 SessionId = Annotated[

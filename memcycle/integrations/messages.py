@@ -55,7 +55,9 @@ def said_in(messages: Iterable[AnyMessage | BaseMessage]) -> list[BaseMessage]:
     return [
         message
         for message in messages
-        if isinstance(message, HumanMessage | AIMessage) and not is_made_up(message) and has_words(message)
+        if isinstance(message, HumanMessage | AIMessage)
+        and not is_made_up(message)
+        and clean_text(str(message.text))
     ]
 
 
@@ -63,11 +65,6 @@ def is_made_up(message: BaseMessage) -> bool:
     """Whether a program wrote it in a person's place: ours, or a summary of earlier messages."""
     marks = message.additional_kwargs
     return bool(marks.get("memcycle")) or marks.get("lc_source") == "summarization"
-
-
-def has_words(message: BaseMessage) -> bool:
-    """Whether anything was said in it."""
-    return bool(clean_text(str(message.text)))
 
 
 def not_stored(
