@@ -30,8 +30,7 @@ STUCK_AFTER = timedelta(days=1)
 BROKEN_OFF = "its end was broken off, or nobody ended it"
 """Why a session that was stuck is committed without having been examined."""
 
-Report = Mapping[str, Any]
-"""What `check` gives."""
+AGAIN = "run `memcycle doctor` again, and `memcycle doctor --rebuild` if it stays"
 
 
 @dataclass(frozen=True)
@@ -40,49 +39,49 @@ class Finding:
 
     Attributes:
         name: Of its kind, one of `KINDS`.
-        count: How often it was found.
         words: What it is. Tells no text of any entry.
         remedy: What a person does about it where the doctor cannot.
+        count: How often it was found.
     """
 
     name: str
-    count: int
     words: str
-    remedy: str
+    remedy: str = AGAIN
+    count: int = 0
 
 
-class _Kind(NamedTuple):
-    words: str
-    remedy: str = "run `memcycle doctor` again, and `memcycle doctor --rebuild` if it stays"
-
-
-_KINDS: dict[str, _Kind] = {
-    "ledger_damaged": _Kind("complaints of SQLite about the ledger's file", RESTORE),
-    "other_embedder": _Kind(
+_FINDINGS = (
+    Finding("ledger_damaged", "complaints of SQLite about the ledger's file", RESTORE),
+    Finding(
+        "other_embedder",
         "embedder other than the one in use made the vectors",
         "name that one with --embedder, or run `memcycle doctor --reembed`",
     ),
-    "wipes_owed": _Kind("wipes of forgotten text not finished"),
-    "ledger_drift": _Kind("rows of the ledger (words, sources, links, indexes) that do not fit its entries"),
-    "without_vector": _Kind(
+    Finding("wipes_owed", "wipes of forgotten text not finished"),
+    Finding(
+        "ledger_drift", "rows of the ledger (words, sources, links, indexes) that do not fit its entries"
+    ),
+    Finding(
+        "without_vector",
         "entries without a vector of the recorded embedder (found by their words only)",
         "see that the embedder can be reached and has the model it had (else `memcycle doctor --reembed`),"
         " then run `memcycle doctor` again",
     ),
-    "stuck_sessions": _Kind(
+    Finding(
+        "stuck_sessions",
         "sessions that wait for an end nobody is making",
         "end them: `memcycle sessions verify SESSION --user NAME`",
     ),
-    "outbox": _Kind("changes the index was not told of"),
-    "index_unusable": _Kind("vector index that cannot be used"),
-    "index_drift": _Kind("copies in the index that differ from the ledger, are missing or left over"),
-}
+    Finding("outbox", "changes the index was not told of"),
+    Finding("index_unusable", "vector index that cannot be used"),
+    Finding("index_drift", "copies in the index that differ from the ledger, are missing or left over"),
+)
 
-KINDS = tuple(_KINDS)
+KINDS = tuple(one.name for one in _FINDINGS)
 """Names of findings, in the order in which they are told and mended."""
 
 
-def found(report: Report) -> list[Finding]:
+def found(report: Mapping[str, Any]) -> list[Finding]:
     """What a report says is wrong."""
     embedder = report["embedder"]
     counted = {
@@ -93,15 +92,15 @@ def found(report: Report) -> list[Finding]:
         "index_drift": sum(report.get("index", {}).values()),
     }
     return [
-        Finding(name, counted[name], kind.words, kind.remedy.format(home=report["home"]))
-        for name, kind in _KINDS.items()
-        if counted[name]
+        replace(one, count=counted[one.name], remedy=one.remedy.format(home=report["home"]))
+        for one in _FINDINGS
+        if counted[one.name]
     ]
 
 
 def damaged(why: str) -> Finding:
     """The ledger cannot even be opened or read."""
-    return Finding("ledger_damaged", 1, "ledger that cannot be read", why)
+    return Finding("ledger_damaged", "ledger that cannot be read", why, 1)
 
 
 # Look

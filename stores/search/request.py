@@ -1,12 +1,26 @@
-"""What a search is asked and what it gives back."""
+"""What a search is asked, how its queries are made ready, and what it gives back."""
 
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity, Kind
+from memcycle.core.language.date_forms import end_of
+from memcycle.core.language.dates import read_dates
+from memcycle.core.language.questions import Slot, asked_slot
+from memcycle.core.language.tokens import content_stems, stems, strip_names, tokenize
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
+from memcycle.stores.ledger.columns import Vector
+from memcycle.stores.search import lexical
+from memcycle.stores.search.bm25 import Ints
+
+if TYPE_CHECKING:
+    from memcycle.stores.embedders import Embedder
 
 
 class Query(BaseModel):
@@ -85,3 +99,86 @@ class Ranked(NamedTuple):
     score: float
     row: int
     place: int
+
+
+DAY = 86_400.0
+_SLACK = {"minute": 1, "day": 1, "week": 3, "month": 5, "season": 10, "year": 10}
+"""Days before and after a period in which what happened in it is also told."""
+
+
+@dataclass(frozen=True)
+class PreparedQuery:
+    """A query made ready to be compared with entries.
+
+    Attributes:
+        stems: Of its words, without function words unless it has no others.
+        terms: The same as numbers, ascending, each once.
+        people: Who is asked about, casefolded: the query's speaker and those its text names.
+        periods: The times it names, with some slack: first and last second of each.
+        slot: What it asks for.
+        named, nameless: Unit vectors of the whole text, and of it without those names.
+    """
+
+    stems: list[str]
+    terms: Ints
+    people: frozenset[str]
+    periods: tuple[tuple[float, float], ...]
+    slot: Slot
+    named: Vector
+    nameless: Vector
+
+
+def prepare(
+    queries: Sequence[Query], embedder: "Embedder", *, speakers: Iterable[str], last: float
+) -> list[PreparedQuery]:
+    """All queries, in one embedding batch.
+
+    Args:
+        speakers: Who speaks in what is searched.
+        last: When the last of it was said, in seconds. "In May" is read from there.
+
+    Raises:
+        EmbeddingFailed: they cannot be embedded.
+    """
+    known = sorted(speakers)
+    named = [[name for name in known if _names(query.text, name)] for query in queries]
+    nameless = [_nameless(query.text, names) for query, names in zip(queries, named, strict=True)]
+    vectors = embedder.embed([query.text for query in queries] + nameless)
+    return [
+        _prepared(query, named[at], last, vectors[at :: len(queries)]) for at, query in enumerate(queries)
+    ]
+
+
+def _prepared(query: Query, names: Sequence[str], last: float, vectors: Vector) -> PreparedQuery:
+    words = content_stems(query.text) or stems(query.text)
+    return PreparedQuery(
+        stems=words,
+        terms=np.unique(lexical.numbers(words)),
+        people=frozenset(name.casefold() for name in [*names, query.speaker] if name),
+        periods=_periods(query.text, last),
+        slot=asked_slot(query.text),
+        named=vectors[0],
+        nameless=vectors[1],
+    )
+
+
+def _periods(text: str, last: float) -> tuple[tuple[float, float], ...]:
+    if not np.isfinite(last):
+        return ()
+    return tuple(
+        (
+            reading.start.timestamp() - _SLACK[reading.precision] * DAY,
+            end_of(reading.start, reading.precision).timestamp() + _SLACK[reading.precision] * DAY,
+        )
+        for reading in read_dates(text, datetime.fromtimestamp(last, UTC))
+    )
+
+
+def _names(text: str, name: str) -> bool:
+    return strip_names(text, [name]) != " ".join(text.split())
+
+
+def _nameless(text: str, names: Iterable[str]) -> str:
+    """The text without these names; the text itself where nothing else is in it."""
+    stripped = strip_names(text, names)
+    return stripped if tokenize(stripped) else text

@@ -21,9 +21,8 @@ from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.search import lexical, ranker
 from memcycle.stores.search import snapshot as snapshots
 from memcycle.stores.search.bm25 import VIEWS, Flags, Ints, Scores, Stats, weigh
-from memcycle.stores.search.query import PreparedQuery, prepare
 from memcycle.stores.search.ranker import Measured
-from memcycle.stores.search.request import Filters, Hit, Ranked, SearchRequest, Why
+from memcycle.stores.search.request import Filters, Hit, PreparedQuery, Ranked, SearchRequest, Why, prepare
 from memcycle.stores.search.signals import Comparison
 from memcycle.stores.search.snapshot import Snapshot, Snapshots
 

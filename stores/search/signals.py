@@ -15,7 +15,7 @@ from memcycle.core.theta import SIGNALS_OF_VIEW
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.search import lexical as traits
 from memcycle.stores.search.bm25 import DATED, FACTS, WINDOW, Flags, Floats
-from memcycle.stores.search.query import DAY, PreparedQuery
+from memcycle.stores.search.request import DAY, PreparedQuery
 from memcycle.stores.search.snapshot import SHARES, Snapshot, at, begins
 
 _BEST = 3
