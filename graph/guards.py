@@ -52,12 +52,9 @@ def requested_deletion(quote: str, turns: Iterable[Turn]) -> Turn | None:
     """The human turn in which the user asks, in the quoted words, that something be forgotten."""
     if not _FORGET.search(quote):
         return None
-    return next((turn for turn in turns if turn.is_evidence and stands_in(quote, _requests(turn))), None)
-
-
-def _requests(turn: Turn) -> str:
-    """The turn without words of deleting that ask for nothing, so that no quote can rest on them."""
-    return _NO_REQUEST.sub(" … ", _folded(turn.text))
+    # Words of deleting that ask for nothing are taken out first, so that no quote can rest on them.
+    said = ((turn, _NO_REQUEST.sub(" … ", _folded(turn.text))) for turn in turns if turn.is_evidence)
+    return next((turn for turn, words in said if stands_in(quote, words)), None)
 
 
 def support(text: str, turn: Turn) -> float:

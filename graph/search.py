@@ -106,7 +106,7 @@ def find(
     times = (2 if widened else 1) * spare
     found: list[list[Candidate]] = []
     for granularities, members in groups.items():
-        k = min(max(_kept(plan) for plan in members) * times, MOST)
+        k = min(max(plan.get("kept", plan["k"]) for plan in members) * times, MOST)
         rankings = run.bank.rank(
             SearchRequest(
                 scope=run.scope,
@@ -124,10 +124,6 @@ def find(
     if any(plan.get("part") for plan in plans):
         return by_rank(found)
     return reduce(unite, found, [])
-
-
-def _kept(plan: Planned) -> int:
-    return plan.get("kept", plan["k"])
 
 
 def _candidate(found: Ranked, why: Sequence[Why]) -> Candidate:

@@ -85,7 +85,9 @@ def read_again(
         update={
             "turns": [turn for turn in value.turns if turn.n in missing],
             "window": [*value.window, *(turn for turn in value.turns if turn.n in near)],
-            "guidance": GuideOutput(keep=[_hint(n, words) for n, words in missing.items()]),
+            "guidance": GuideOutput(
+                keep=[f"turn {n}: what it says of {', '.join(words)}" for n, words in missing.items()]
+            ),
         }
     )
     window = yield from _window(run, aimed, how)
@@ -98,10 +100,6 @@ def new_facts(found: Sequence[FactDraft], known: Sequence[FactDraft], turns: set
     """Those of some turns that are not known yet."""
     texts = {same_text(fact.text) for fact in known}
     return [fact for fact in found if fact.turn in turns and same_text(fact.text) not in texts]
-
-
-def _hint(n: int, words: Sequence[str]) -> str:
-    return f"turn {n}: what it says of {', '.join(words)}"
 
 
 def _window(run: GraphRun, value: ConstructorInput, how: Extraction) -> Reading:

@@ -98,14 +98,10 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
     graph.add("commit", nodes.commit, "committed", to=END)
     graph.add("examine", examination.examine, "probe_answered", to="grade", state=ProbeState)
     graph.add("repair", repair.repair, "repair_tried", to="consolidate", state=ProbeState)
-    graph.add("catch_up", nested(_nothing, remember_graph(env), _remembered), to="close_episode")
+    graph.add("catch_up", nested(lambda _: {}, remember_graph(env), _remembered), to="close_episode")
     if asks:
         graph.add("approve_repair", repair.approve_repair, "allowed", to="write_repair")
     return graph.compile().with_config(max_concurrency=env.settings.verification.at_once)
-
-
-def _nothing(_: SessionState) -> dict[str, Any]:
-    return {}
 
 
 def _remembered(output: dict[str, Any]) -> dict[str, Any]:
