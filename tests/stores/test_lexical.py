@@ -252,10 +252,6 @@ def test_staged_rows_score_as_if_they_were_in_the_index(conn):
     assert found(conn, "red car 2 Ann tree", extra=texts[7:]).keys() == apart.keys()
 
 
-def test_staged_rows_alone(conn):
-    assert set(found(conn, "red", extra=[row(4, "red car"), row(5, "door")])) == {4}
-
-
 def test_put_replaces_and_remove_and_renew_take_out(conn):
     lexical.put(conn, [row(1, "red car"), row(2, "red door"), row(3, "red tree")])
     lexical.put(conn, [row(1, "blue car")])
@@ -264,22 +260,6 @@ def test_put_replaces_and_remove_and_renew_take_out(conn):
     assert set(found(conn, "red")) == {3}
     lexical.renew(conn)
     assert found(conn, "red") == {}
-
-
-def test_scrub_and_vacuum_leave_no_removed_word_in_the_file(tmp_path):
-    path = tmp_path / "lexical.sqlite3"
-    conn = sqlite3.connect(path)
-    conn.execute("PRAGMA secure_delete = ON")
-    conn.executescript(schema.LEXICAL_INDEX + schema.LEXICAL_WORDS + schema.LEXICAL_TRAITS)
-    lexical.put(conn, [row(1, "zyxsecret words"), row(2, "plain words")])
-    conn.commit()
-    assert b"zyxsecret" in path.read_bytes()
-    lexical.remove(conn, [1])
-    files.merge_full_text(conn, "lexical")
-    conn.commit()
-    conn.execute("VACUUM")
-    conn.close()
-    assert b"zyxsecret" not in path.read_bytes()
 
 
 def test_every_kind_of_character_a_token_can_hold_is_one_term_of_the_index(conn):
