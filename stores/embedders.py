@@ -10,8 +10,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -275,7 +273,7 @@ class Embedder:
                         f"embedder {self.id} still answers 429 (too many requests) after {RETRIES} retries,"
                         f" at {_named(indices)}; the vectors it gave before are kept: repeat the call later"
                     ) from error
-                self._world.sleep(_wait(error, attempt, self._world.now()))
+                self._world.sleep(_wait(error, attempt))
         raise AssertionError("unreachable")
 
     def _loaded(self) -> Encode:
@@ -331,14 +329,10 @@ def _status(error: Exception) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _wait(error: Exception, attempt: int, now: datetime) -> float:
-    """Seconds to wait: Retry-After as seconds or as an HTTP date, else 1, 2, 4; at most a minute."""
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    asked = headers.get("retry-after") or headers.get("Retry-After")
+def _wait(error: Exception, attempt: int) -> float:
+    """Seconds to wait: Retry-After in seconds, else 1, 2, 4; at most a minute."""
+    headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
     seconds = float(2**attempt)
-    if asked is not None:
-        with suppress(ValueError, TypeError):
-            seconds = (parsedate_to_datetime(asked) - now).total_seconds()
-        with suppress(ValueError):
-            seconds = float(asked)
+    with suppress(ValueError, TypeError):
+        seconds = float(headers.get("retry-after") or headers.get("Retry-After"))
     return min(max(seconds, 0.0), LONGEST_WAIT) if math.isfinite(seconds) else LONGEST_WAIT

@@ -165,14 +165,10 @@ class MemcycleStore(BaseStore):
     def _prepared(self, home: _Home, op: PutOp) -> _Write:
         if op.value is None:
             return _Write(op, None, [])
-        value = _to_json(op)
-        parsed = json.loads(value)
-        redacted = home.bank.redactor.data(parsed)
-        if redacted != parsed:
-            value = json.dumps(redacted)
+        value = home.bank.redactor.data(json.loads(_to_json(op)))
         fields = (self.index_config or {}).get("fields")
         paths = paths_of(op, fields) if home.embedder is not None else []
-        return _Write(op, value, texts_at(redacted, paths))
+        return _Write(op, json.dumps(value), texts_at(value, paths))
 
     def _read(
         self, home: _Home, ops: Sequence[Op], vectors: dict[str, Vector], now: datetime
