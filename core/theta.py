@@ -357,7 +357,7 @@ _WRITING = ("version", "k_m", "duplicate", "near_duplicate", "saturation_", "ext
 
 @functools.cache
 def _space() -> Space:
-    return Space.of(Theta(), fixed=_WRITING)
+    return Space(Theta(), fixed=_WRITING)
 
 
 def overridable() -> Mapping[str, Dimension]:

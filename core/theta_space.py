@@ -53,26 +53,21 @@ class Clamped(NamedTuple):
         return f"{self.path}: {self.asked} is out of range, {self.given} is used"
 
 
-@dataclass(frozen=True)
 class Space:
     """The dimensions of a configuration by path, and those of them that a category of questions may override.
 
     A path is that of a dimension, such as `weights.bm25`, or `overrides.CATEGORY.PATH`.
     """
 
-    dimensions: Mapping[str, Dimension]
-    overridable: Mapping[str, Dimension]
-
-    @classmethod
-    def of(cls, model: BaseModel, fixed: tuple[str, ...]) -> "Space":
+    def __init__(self, model: BaseModel, fixed: tuple[str, ...]) -> None:
         """The space of a model, whose values are the defaults.
 
         Args:
             model: Frozen, of numbers, switches and choices, nested or not.
             fixed: How the paths begin that no question overrides.
         """
-        known = dict(_walk(model, ""))
-        return cls(known, {path: one for path, one in known.items() if not path.startswith(fixed)})
+        self.dimensions = dict(_walk(model, ""))
+        self.overridable = {path: one for path, one in self.dimensions.items() if not path.startswith(fixed)}
 
     def dimension(self, path: str) -> Dimension:
         """The dimension at a path, or the one that it overrides.

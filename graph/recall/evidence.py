@@ -145,21 +145,22 @@ def _groups(pieces: Sequence[Piece]) -> list[_Group]:
     members: defaultdict[str, list[Piece]] = defaultdict(list)
     least: dict[Granularity, float] = {}
     for piece in pieces:
-        members[piece.entry.id if _stands_alone(piece.entry) else _source(piece)].append(piece)
+        # What is contradicted never stands for what holds.
+        source = (
+            f"{piece.entry.turns[0]} {piece.current}" if not _stands_alone(piece.entry) else piece.entry.id
+        )
+        members[source].append(piece)
         kind = piece.entry.granularity
         least[kind] = min(piece.score, least.get(kind, 1.0))
-    groups = [_Group(key, _value(forms, least), _fullest(forms)) for key, forms in members.items()]
+    for forms in members.values():
+        forms.sort(key=lambda one: (one.entry.granularity != "raw", -one.score, one.entry.id))
+    groups = [_Group(key, _value(forms, least), tuple(forms)) for key, forms in members.items()]
     return sorted(groups, key=lambda group: (-group.value, group.forms[0].entry.id))
 
 
 def _stands_alone(entry: Entry) -> bool:
     """Whether it says what no turn says: an episode, a fact of several turns, a person's correction."""
     return entry.granularity == "episode" or len(entry.turns) != 1 or is_correction(entry)
-
-
-def _source(piece: Piece) -> str:
-    """Its turn; what is contradicted never stands for what holds."""
-    return f"{piece.entry.turns[0]} {piece.current}"
 
 
 def _value(forms: Sequence[Piece], least: Mapping[Granularity, float]) -> float:
@@ -179,10 +180,6 @@ def _value(forms: Sequence[Piece], least: Mapping[Granularity, float]) -> float:
     turn = scores.get("raw", unheard)
     fact = scores.get("fact", min(best, least.get("fact", best)))
     return turn + FACT_WEIGHT * (fact - turn)
-
-
-def _fullest(forms: Iterable[Piece]) -> tuple[Piece, ...]:
-    return tuple(sorted(forms, key=lambda one: (one.entry.granularity != "raw", -one.score, one.entry.id)))
 
 
 def _cheapest(group: _Group, count: Callable[[str], int]) -> Piece:

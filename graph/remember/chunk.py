@@ -1,7 +1,7 @@
 """The chunk: which turns a run of remember is about, and what stands around them."""
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from langgraph.runtime import get_runtime
@@ -70,7 +70,9 @@ def given_turns(state: RememberInput, run: GraphRun) -> list[Turn]:
         for n, turn in enumerate(read)
     ]
     known = {turn.message_id for turn in bank.session_turns(run.scope, last=len(named))}
-    return [*turns, *_in_a_row(named, known, bank.next_position(run.scope))]
+    # A thread hands over its whole history each time: what is known of it must not push the new turns along.
+    places = itertools.count(bank.next_position(run.scope))
+    return [*turns, *(turn if turn.message_id in known else _at(turn, next(places)) for turn in named)]
 
 
 def _spoken_at(run: GraphRun) -> datetime:
@@ -83,15 +85,6 @@ def _spoken_at(run: GraphRun) -> datetime:
     if last and run.context.now is None and now < last[0].time < now + PUT_BACK:
         return last[0].time
     return now
-
-
-def _in_a_row(turns: Sequence[Turn], known: Collection[str | None], place: int) -> list[Turn]:
-    """The turns with those of unknown messages placed one after another from `place` on.
-
-    A thread hands over its whole history each time: what is known of it must not push the new turns along.
-    """
-    places = itertools.count(place)
-    return [turn if turn.message_id in known else _at(turn, next(places)) for turn in turns]
 
 
 def _at(turn: Turn, place: int) -> Turn:

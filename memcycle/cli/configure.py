@@ -136,8 +136,11 @@ def diff_prompts(folder: Given, roles: Roles = None, *, as_json: opt.Json = Fals
         memcycle prompts diff mine answerer
     """
     ours, own = _shipped(), _laid_over(folder)
-    changes = {role: _diff(role, ours.text(role), own.text(role)) for role in (roles or own.roles())}
-    changes = {role: lines for role, lines in changes.items() if lines}
+    changes: dict[str, list[str]] = {}
+    for role in roles or own.roles():
+        texts = (ours.text(role).splitlines(), own.text(role).splitlines())
+        lines = list(difflib.unified_diff(*texts, f"shipped/{role}.txt", f"own/{role}.txt", lineterm=""))
+        changes |= {role: lines} if lines else {}
     if as_json:
         print_json({role: "\n".join(lines) for role, lines in changes.items()})
         return
@@ -146,11 +149,6 @@ def diff_prompts(folder: Given, roles: Roles = None, *, as_json: opt.Json = Fals
             say((shown(line), _COLOURS.get(line[:1], "")))
     if not changes:
         say("No difference to the shipped prompts.")
-
-
-def _diff(role: str, ours: str, own: str) -> list[str]:
-    names = (f"shipped/{role}.txt", f"own/{role}.txt")
-    return list(difflib.unified_diff(ours.splitlines(), own.splitlines(), *names, lineterm=""))
 
 
 def _shipped() -> "PromptSet":
