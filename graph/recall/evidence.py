@@ -145,12 +145,9 @@ def _groups(pieces: Sequence[Piece]) -> list[_Group]:
     members: defaultdict[str, list[Piece]] = defaultdict(list)
     least: dict[Granularity, float] = {}
     for piece in pieces:
+        entry, kind = piece.entry, piece.entry.granularity
         # What is contradicted never stands for what holds.
-        source = (
-            f"{piece.entry.turns[0]} {piece.current}" if not _stands_alone(piece.entry) else piece.entry.id
-        )
-        members[source].append(piece)
-        kind = piece.entry.granularity
+        members[entry.id if _stands_alone(entry) else f"{entry.turns[0]} {piece.current}"].append(piece)
         least[kind] = min(piece.score, least.get(kind, 1.0))
     for forms in members.values():
         forms.sort(key=lambda one: (one.entry.granularity != "raw", -one.score, one.entry.id))
