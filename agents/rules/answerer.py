@@ -15,31 +15,36 @@ from memcycle.agents.rules.evidence import (
     read_question,
     speakers_of,
 )
+from memcycle.agents.rules.slots import slots_of
 from memcycle.agents.rules.statements import when_of
 from memcycle.agents.views import MemoryView
 from memcycle.core.entry import same_text
 from memcycle.core.language.date_forms import Precision
 from memcycle.core.language.dates import format_time
-from memcycle.core.language.questions import NOTHING, choices
+from memcycle.core.language.questions import NOTHING, Slot, choices
 
 NEAR, RIVAL = 0.8, 0.98
 """Share of the best passage's score from which another may answer in its stead: where it tells the time that
 is asked for; where it is newer and holds as much of the question."""
 LISTED, MOST_CITED = 0.6, 3
 _PRECISION = re.compile(r"\b(?:what|which) (year|month)\b", re.IGNORECASE)
+_OF_VALUES: frozenset[Slot] = frozenset(("who", "where", "what", "which", "list", "other"))
+_OF_THE_PAST = re.compile(r"\b(?:did|was|were|had|used|before|earlier|former|first|last)\b", re.IGNORECASE)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def answerer(value: AnswererInput) -> AnswererOutput:
     """Answers from the evidence alone, or says in plain words that it holds nothing."""
     parsed = read_question(value.question, speakers_of(value.evidence, value.window), value.now)
-    own = candidates(parsed, passages(parsed, value.evidence))
+    ranked = passages(parsed, value.evidence)
+    own = candidates(parsed, ranked)
     if not own:
         return AnswererOutput(
             answer=NOTHING[parsed.language], answerable=False, confidence=0.6, extractive=True
         )
     near = [one for one in own if one.score >= NEAR * own[0].score]
     best = next((one for one in near if parsed.wants_kind and one.kind), _holding_now(own))
+    best = _in_its_place(parsed, best, ranked)
     time = _time(parsed, best) if parsed.slot == "when" else ""
     chosen = _several(best, own) if parsed.slot == "list" else [best]
     cited = dict.fromkeys(one.memory.n for one in [*chosen, *near])
@@ -70,7 +75,27 @@ def _holding_now(own: Sequence[Passage]) -> Passage:
     """The newest of the passages that hold as much of the question about as well."""
     best = own[0]
     rivals = [one for one in own if one.cover >= best.cover and one.score >= RIVAL * best.score]
-    return max(rivals, key=lambda one: one.memory.event_time or one.memory.time or _LONG_AGO)
+    return max(rivals, key=_when)
+
+
+def _when(one: Passage) -> datetime:
+    return one.memory.event_time or one.memory.time or _LONG_AGO
+
+
+def _in_its_place(parsed: ParsedQuestion, best: Passage, ranked: Sequence[Passage]) -> Passage:
+    """Where a question of today meets what ended ("I quit my job"), the newest that holds in its place."""
+    if parsed.slot not in _OF_VALUES or _OF_THE_PAST.search(parsed.question):
+        return best
+    held = slots_of(best.text, best.memory.speaker, ended=False)
+    over = slots_of(best.text, best.memory.speaker, ended=True) - held if best.memory.current else held
+    holding = [
+        one
+        for one in ranked
+        if one.memory.current
+        and one.person > 0
+        and over & slots_of(one.text, one.memory.speaker, ended=False)
+    ]
+    return max(holding, key=_when, default=best)
 
 
 def _several(best: Passage, own: Sequence[Passage]) -> list[Passage]:

@@ -18,7 +18,7 @@ from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.language.date_forms import Reading, end_of
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
-from memcycle.core.language.questions import Slot, asked_slot, focus, is_question, question_language
+from memcycle.core.language.questions import Slot, asked_slot, bare, focus, is_question, question_language
 
 ASKING = content(
     "many much long often kind type sort name call talk describe according recently specific particular "
@@ -42,6 +42,9 @@ _OF_ASSISTANT = re.compile(
     re.IGNORECASE,
 )
 """How a question asks for what the assistant said."""
+_OF_TALK = re.compile(r"\b(?:talk|sp[eo]ak|spoke|discuss|chat|convers|session)", re.IGNORECASE)
+_TOPICS = re.compile(r"On \d[^.]*? (?:talked|spoke)\b")
+"""How an episode opens that was written without a model: with what was asked and wished, too."""
 LONGEST = 8_000
 """Characters of a memory that are read."""
 MOST_PASSAGES = 2_000
@@ -96,7 +99,7 @@ def read_question(question: str, speakers: Sequence[str], now: datetime | None =
     persons = tuple(person_names(question, speakers))
     known = tuple(name for name in persons if any(same_person(name, speaker) for speaker in speakers))
     dates = tuple(read_dates(question, now)) if now else ()
-    whole = content(question) - content(" ".join(known))
+    whole = content(bare(question)) - content(" ".join(known))
     words = whole - ASKING or whole
     return ParsedQuestion(
         question=question,
@@ -176,7 +179,10 @@ def _may_speak(parsed: ParsedQuestion, memory: MemoryView) -> bool:
 def _sentences(parsed: ParsedQuestion, memory: MemoryView) -> Iterator[str]:
     for _, _, text in sentences_of(memory.text[:LONGEST]):
         wished = supposes(text) and not parsed.supposes
-        if not is_question(text) and not wished and content(text) - SMALL_TALK:
+        topics = (
+            memory.granularity == "episode" and _TOPICS.match(text) and not _OF_TALK.search(parsed.question)
+        )
+        if not is_question(text) and not wished and not topics and content(text) - SMALL_TALK:
             yield text
 
 

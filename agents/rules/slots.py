@@ -144,6 +144,16 @@ def contradiction(new: str, speaker: str | None, old: str, other: str | None) ->
     )
 
 
+def slots_of(text: str, speaker: str | None, *, ended: bool) -> frozenset[tuple[str, str]]:
+    """Of whom and of which slots a text says that they hold, or that they ended; employer is occupation."""
+    return frozenset(
+        (one.owner, "occupation" if claim.slot == "employer" else claim.slot)
+        for one in _sentences(text, speaker)
+        for claim in one.claims
+        if claim.ended is ended and claim.slot != "taste"
+    )
+
+
 def _against(new: _Sentence, old: _Sentence) -> str | None:
     if not new.owner or new.owner != old.owner:
         return None

@@ -110,7 +110,7 @@ _FOREIGN: dict[str, tuple[tuple[Slot, str], ...]] = {
         ("how_many", r"多少|几[个次岁]|幾[個次歲]"),
         ("why", r"为什么|為什麼|为何"),
         ("who", r"谁|誰"),
-        ("where", r"哪里|哪儿|哪裡|什么地方|在哪"),
+        ("where", r"在?哪[里儿裡]|什么地方|在哪"),
         ("which", r"哪[个一些種种]"),
         ("how", r"怎么|怎样|如何|怎麼"),
         ("yes_no", r"[吗嗎][?？]?\s*$"),
@@ -228,6 +228,15 @@ def question_language(question: str) -> str:
     opens = [language for language in best if words and words[0] in _FUNCTION_SETS[language]]
     told = best if len(best) == 1 else opens
     return told[0] if len(told) == 1 and "en" not in best else "en"
+
+
+def bare(question: str) -> str:
+    """A question without its words of asking; an English one as it is, since those are stopwords."""
+    language = question_language(question)
+    for _, pattern in _FOREIGN_COMPILED.get(language, ()):
+        question = pattern.sub(" ", question)
+    small = _FUNCTION_SETS.get(language, frozenset()) if language != "en" else frozenset[str]()
+    return " ".join(word for word in question.split() if word.casefold().strip("¿?¡!.,") not in small)
 
 
 def asked_slot(question: str) -> Slot:

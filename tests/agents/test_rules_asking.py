@@ -105,6 +105,42 @@ def test_it_abstains_in_the_language_of_the_question(question, answer):
     assert answered(question, []).answer == answer
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("¿Dónde vivo?", "Vivo en Madrid."),
+        ("Où est-ce que j'habite ?", "J'habite à Lyon."),
+        ("Dove vivo?", "Vivo a Roma."),
+        ("Wo wohne ich?", "Ich wohne in Wien."),
+        ("我住在哪里？", "我住在北京。"),
+    ],
+)
+def test_foreign_words_of_asking_need_not_be_said(question, text):
+    assert answered(question, [memory(0, "user", text)]).quote == text
+    assert not answered(question, [memory(0, "user", "Ok, ich was que di 什么 quand.")]).answerable
+
+
+def test_the_topics_of_an_episode_answer_only_what_was_talked_about():
+    text = "On 8 May 2024, Ines talked about yacht, buy, lottery. Ines: If I won, I would buy a yacht."
+    episode = memory(0, None, text, granularity="episode", role=None)
+    assert not answered("What did I buy?", [episode]).answerable
+    assert answered("What did we talk about on 8 May?", [episode]).answerable
+
+
+@pytest.mark.parametrize(
+    ("question", "ended", "holds", "quote"),
+    [
+        ("Where do I live?", "I no longer live in Linz.", "I moved to Graz.", "I moved to Graz."),
+        ("Where do I work?", "I quit my job.", "I joined Bosch.", "I joined Bosch."),
+        ("Where did I live?", "I no longer live in Linz.", "I moved to Graz.", "I no longer live in Linz."),
+        ("Where do I live?", "I no longer live in Linz.", "Tom moved to Graz.", "I no longer live in Linz."),
+    ],
+)
+def test_what_ended_is_answered_with_what_holds_in_its_place(question, ended, holds, quote):
+    said_since = [memory(0, "user", ended, 8, score=0.9), memory(1, "user", holds, 9, score=0.2)]
+    assert answered(question, said_since).quote == quote
+
+
 def test_the_assistant_is_quoted_where_it_is_asked_for():
     advice = memory(0, "assistant", "A cello of maple sounds warmer.", role="ai")
     assert answered("Which cello did you recommend?", [advice]).quote == advice.text
