@@ -158,10 +158,10 @@ def say_answer(answer: "Answer", *, limit: int = 10) -> None:
 
 def spoken_by(speaker: str | None, granularity: str, text: str) -> str:
     """Who said it, where the words do not name them: before a turn, and before a fact as it was said."""
-    named = granularity == "episode" or (
-        granularity == "fact" and (speaker or "").casefold() in text.casefold()
-    )
-    return f"{speaker}: " if speaker and not named else ""
+    if not speaker or granularity == "episode":
+        return ""
+    named = re.search(rf"(?<!\w){re.escape(speaker)}(?!\w)", text, re.IGNORECASE)
+    return "" if granularity == "fact" and named else f"{speaker}: "
 
 
 def evidence_table(evidence: "list[Evidence]") -> Table:

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memcycle.cli.app import app
+from memcycle.cli.output import spoken_by
 
 INGESTED = [
     "turns",
@@ -261,3 +262,17 @@ def test_stored_text_cannot_steer_the_terminal(cli, chat):
     listed = cli.run("memories", "--user", "ann").stdout
     assert "[red]bold[/red] \N{REPLACEMENT CHARACTER}[31mcolour" in listed
     assert "\x1b" not in listed
+
+
+@pytest.mark.parametrize(
+    ("speaker", "granularity", "text", "before"),
+    [
+        ("Ann", "fact", "I planned a garden.", "Ann: "),
+        ("Ann", "fact", "Ann's sister lives in Graz.", ""),
+        ("Ann", "raw", "Ann here!", "Ann: "),
+        ("Ann", "episode", "They talked.", ""),
+        (None, "fact", "It rains.", ""),
+    ],
+)
+def test_a_table_names_who_said_it_unless_the_words_do(speaker, granularity, text, before):
+    assert spoken_by(speaker, granularity, text) == before
