@@ -52,7 +52,7 @@ from memcycle.core.probe import Usage, add_usage
 from memcycle.core.settings import Verification
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Session, Turn
-from memcycle.evals.dataset import sample_named
+from memcycle.evals import dataset
 from memcycle.evals.datasets.locomo import load_locomo
 from memcycle.memory import Memory
 from memcycle.prompts import PromptSet
@@ -412,7 +412,7 @@ def main(
 ) -> None:
     """Runs sessions through the whole cycle on a tiny model and says what came of it."""
     try:
-        sample = sample_named(load_locomo(data, zone=UTC), conversation)
+        [sample] = dataset.chosen(load_locomo(data, zone=UTC), conversation)
         picked = chosen(sample.conversation.sessions, sessions, turns)
         asked = [question.question for question in sample.questions[:questions]]
         limits: dict[str, Any] = {"chunk": chunk_turns, "max_tokens": max_tokens, "timeout": timeout}

@@ -34,7 +34,7 @@ from memcycle.agents.roles import Roles
 from memcycle.core.errors import BadInput
 from memcycle.core.probe import Usage, add_usage
 from memcycle.core.settings import Verification
-from memcycle.evals.dataset import Sample, sample_named
+from memcycle.evals.dataset import Sample, chosen
 from memcycle.evals.datasets.locomo import load_locomo
 from memcycle.memory import Memory
 from memcycle.results import Added, Answer, Ended
@@ -174,7 +174,7 @@ def main(
 ) -> None:
     """Measures what one conversation and its questions cost, by rules and with a model of no latency."""
     try:
-        sample = sample_named(load_locomo(data, zone=UTC), conversation)
+        [sample] = chosen(load_locomo(data, zone=UTC), conversation)
     except BadInput as error:
         sys.stderr.write(f"{error}\n")
         raise typer.Exit(1) from None

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable
 
@@ -20,7 +20,7 @@ from memcycle.core.entry import Entry
 from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, RoleFailed, StoreError
 from memcycle.core.language.questions import abstains
 from memcycle.core.language.token_count import token_counter
-from memcycle.core.probe import Usage, add_usage
+from memcycle.core.probe import add_usage
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
 from memcycle.evals.baselines import FULL_CONTEXT, Baselines
@@ -37,7 +37,7 @@ from memcycle.evals.metrics import (
     tokens_of,
     whole_context,
 )
-from memcycle.evals.records import Found, Plan, Record, Scores, Verdict
+from memcycle.evals.records import Found, Plan, Record, Scores
 from memcycle.graph.node import Call, Node, Step
 from memcycle.graph.recall.evidence import Limits, Piece, assemble
 from memcycle.memory import Memory, roles_of
@@ -53,26 +53,7 @@ ABSTAINING = NOT_MENTIONED[0].capitalize()
 """What an answer that abstains is scored as: LoCoMo knows it by these words alone."""
 
 
-class Answered(Protocol):
-    """What is written down of a question, whatever else that is."""
-
-    @property
-    def usage(self) -> Usage:
-        """Model calls and tokens by role."""
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As pydantic's."""
-
-
-R = TypeVar("R", bound=Answered)
-
-
-class Judged(NamedTuple):
-    """A verdict, or why there is none, and what it took."""
-
-    verdict: Verdict | None
-    error: str | None
-    usage: Usage
+R = TypeVar("R")
 
 
 class AnswerJudge:
@@ -89,25 +70,25 @@ class AnswerJudge:
         # As a node of a graph, so that its calls and tokens are counted as theirs are.
         self._node = Node(COUNTED_AS, self._step)
 
-    def judge(self, question: str, gold: str, answer: str) -> Judged:
-        """The verdict on one answer. A judge whose reply cannot be used gives none, with the reason.
+    def judge(self, question: str, gold: str, answer: str) -> dict[str, Any]:
+        """`verdict` on one answer and `usage`; where the reply cannot be used no verdict, but `judge_error`.
 
         Raises:
             Exception: errors of the provider, as they are.
         """
         item = GradeItem(n=1, question=question, gold=gold, answer=answer)
         said = self._node.invoke(GraderInput(items=[item]))
-        return Judged(said["verdict"], said["error"], said.get("usage") or {})
+        return {**said, "usage": said.get("usage") or {}}
 
     def _step(self, value: GraderInput) -> Step:
         try:
             output: GraderOutput = yield Call(COUNTED_AS, self._grader, value)
         except RoleFailed as failed:
-            return {"verdict": None, "error": str(failed)}
+            return {"verdict": None, "judge_error": str(failed)}
         grade = next((grade for grade in output.grades if grade.n == 1), None)
         if grade is None:
-            return {"verdict": None, "error": "the judge gave no grade"}
-        return {"verdict": "CORRECT" if grade.correct else "WRONG", "error": None}
+            return {"verdict": None, "judge_error": "the judge gave no grade"}
+        return {"verdict": "CORRECT" if grade.correct else "WRONG", "judge_error": None}
 
 
 def stops_the_run(error: BaseException) -> bool:
@@ -131,24 +112,24 @@ def gold_turns(question: Question) -> tuple[str, ...]:
 
 
 def run_steps(
-    record: R, steps: Sequence[Callable[[], Mapping[str, Any]]], wrong: Callable[[R], Mapping[str, Any]]
-) -> R:
-    """A record with what each step adds to it, its `usage` summed; where one crashes, with what `wrong` says.
+    steps: Sequence[Callable[[], dict[str, Any]]], wrong: Callable[[dict[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    """What steps find of a question, their `usage` summed; where one crashes, with what `wrong` says of that.
 
     Raises:
         Exception: what stops the run; see `stops_the_run`.
     """
+    done: dict[str, Any] = {"usage": {}}
     try:
         for step in steps:
-            more = dict(step())
-            usage = add_usage(record.usage, more.pop("usage", {}))
-            record = record.model_copy(update={**more, "usage": usage})
+            more = step()
+            done |= {**more, "usage": add_usage(done["usage"], more.get("usage", {}))}
     except Exception as error:
         if stops_the_run(error):
             raise
         told = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
-        return record.model_copy(update={**wrong(record), "error": told})
-    return record
+        return {**done, **wrong(done), "error": told}
+    return done
 
 
 def ask_all(ask: Callable[[Question], R], questions: Iterable[Question], *, waits: bool) -> Iterator[R]:
@@ -170,18 +151,16 @@ def scored_answer(
     """
     said = answer or ""
     abstained = answerable is False or abstains(said)
-    judged = Judged(None, None, {})
+    judged: dict[str, Any] = {"verdict": None, "judge_error": None, "usage": {}}
     if judge is not None and question.adversarial:
-        judged = Judged("CORRECT" if abstained else "WRONG", None, {})
+        judged["verdict"] = "CORRECT" if abstained else "WRONG"
     elif judge is not None and question.answer is not None:
         judged = judge.judge(question.question, question.answer, said)
     return {
         "answer": answer,
         "abstained": abstained,
         **_overlaps(question, ABSTAINING if abstained else said),
-        "verdict": judged.verdict,
-        "judge_error": judged.error,
-        "usage": judged.usage,
+        **judged,
     }
 
 
@@ -245,11 +224,11 @@ class Asker:
             *([partial(self._answered, question)] if self.plan.answers else []),
         ]
 
-        def wrong(record: Record) -> dict[str, Any]:
-            found = record.scores if record.search_ms is not None else nothing_found(gold, self.plan)
+        def wrong(done: dict[str, Any]) -> dict[str, Any]:
+            found = done.get("scores", nothing_found(gold, self.plan))
             return {"scores": found, **(wrong_answer(question, self.judge) if self.plan.answers else {})}
 
-        return run_steps(record, steps, wrong)
+        return record.model_copy(update=run_steps(steps, wrong))
 
     def _compared(
         self, question: Question, gold: Sequence[str], score: Callable[..., Scores]

@@ -74,18 +74,6 @@ class Loader(Protocol):
     def __call__(self, path: Path, *, zone: tzinfo) -> list[Sample]: ...  # noqa: D102 - said above
 
 
-def sample_named(samples: Sequence[Sample], name: str) -> Sample:
-    """The sample with that id.
-
-    Raises:
-        BadInput: there is none; names those there are.
-    """
-    for sample in samples:
-        if sample.id == name:
-            return sample
-    raise BadInput(f"no conversation {name!r} in the data; {_those_there(samples)}")
-
-
 def chosen(samples: Sequence[Sample], spec: str | None) -> list[Sample]:
     """The samples that a list such as `6-10`, `3`, `4-`, `conv-26,conv-30` or `1-2,conv-50` names.
 

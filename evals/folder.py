@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -53,13 +53,6 @@ class Lines(Generic[M]):
             file.write(record.model_dump_json().encode() + b"\n")
 
 
-class Planned(Protocol):
-    """What a folder is of: all that its figures depend on."""
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON."""
-
-
 class RunFolder:
     """A run's folder.
 
@@ -79,13 +72,13 @@ class RunFolder:
         """Where a conversation is stored. Its id is what the data say, so it never becomes a path."""
         return self.path / "homes" / blake2b(conversation.encode(), digest_size=8).hexdigest()
 
-    def start(self, plan: Planned, command: str, *, resume: bool) -> None:
-        """Makes the folder, or goes on with the run that is in it.
+    def start(self, plan: Mapping[str, Any], command: str, *, resume: bool) -> None:
+        """Makes the folder of a plan, given as JSON, or goes on with the run that is in it.
 
         Raises:
             BadInput: the folder holds other files, or a run that is not to be resumed or is another one.
         """
-        ours = {"plan": plan.plain(), "versions": versions()}
+        ours = {"plan": plan, "versions": versions()}
         draft = self._config.with_suffix(".new")
         if self._config.is_file():
             self._check_same(ours, resume=resume)

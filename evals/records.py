@@ -24,6 +24,12 @@ BUDGETS = (250, 500, 1000, 2000, 4000)
 NONE, OBSERVATIONS, RULES = "none", "observations", "rules"
 """Where facts come from, beside the name of a model: nowhere, from the data set, from the rules."""
 
+
+def reader_of(facts: str) -> str:
+    """Who reads facts from conversations: the rules too where they are given or none are wanted."""
+    return RULES if facts in (NONE, OBSERVATIONS) else facts
+
+
 _PACKAGES = ("memcycle", "langgraph", "langchain-core", "chromadb", "wordllama", "numpy")
 
 

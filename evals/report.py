@@ -155,19 +155,9 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def share(value: float | None) -> str:
-    """A share; a dash where there is none."""
-    return "-" if value is None else f"{value:.3f}"
-
-
-def whole(value: float | None) -> str:
-    """A number without its fraction; a dash where there is none."""
-    return "-" if value is None else f"{value:,.0f}"
-
-
-def tenth(value: float | None) -> str:
-    """A number to one place; a dash where there is none."""
-    return "-" if value is None else f"{value:,.1f}"
+def number(value: float | None, form: str = ".3f") -> str:
+    """A number, by default a share; a dash where there is none."""
+    return "-" if value is None else f"{value:{form}}"
 
 
 SUBJECT = "memcycle"
@@ -281,11 +271,11 @@ def _groups(summary: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _shares(own: Mapping[str, Any], field: str, keys: Iterable[int]) -> list[str]:
-    return [share(own[field][str(key)]) for key in keys]
+    return [number(own[field][str(key)]) for key in keys]
 
 
 def _shown(own: Mapping[str, Any]) -> tuple[str, str]:
-    return share(own["shown"]["recall"]), whole(own["shown"]["tokens"])
+    return number(own["shown"]["recall"]), number(own["shown"]["tokens"], ",.0f")
 
 
 def _recall_table(plan: Plan, summary: Mapping[str, Any]) -> str:
@@ -364,7 +354,7 @@ def _answers(plan: Plan, summary: Mapping[str, Any]) -> str:
     heads = ("", "questions", "F1", "BLEU-1", "judged right", "gold turn cited first")
     shares = ("f1", "bleu1", "accuracy", "first_cited")
     rows = [
-        (name, str(own["n"]), *(share(own[figure]) for figure in shares))
+        (name, str(own["n"]), *(number(own[figure]) for figure in shares))
         for name, own in [("all", summary), *summary["by_category"].items()]
     ]
     abstained = summary["abstained"]
@@ -380,8 +370,8 @@ def _answers(plan: Plan, summary: Mapping[str, Any]) -> str:
         + "\n\n"
         + table(heads, rows)
         + "\n\nAbstained: on "
-        + f"{share(abstained['right'])} of the questions whose answer was never mentioned (right), "
-        + f"on {share(abstained['wrong'])} of the others (wrong)."
+        + f"{number(abstained['right'])} of the questions whose answer was never mentioned (right), "
+        + f"on {number(abstained['wrong'])} of the others (wrong)."
     )
 
 
@@ -389,7 +379,7 @@ def _cost(summary: Mapping[str, Any]) -> str:
     times = table(
         ("milliseconds", "median", "95th percentile"),
         [
-            (name, tenth(own["p50"]), tenth(own["p95"]))
+            (name, number(own["p50"], ",.1f"), number(own["p95"], ",.1f"))
             for name, own in summary["milliseconds"].items()
             if own["p50"] is not None
         ],
@@ -401,7 +391,7 @@ def _cost(summary: Mapping[str, Any]) -> str:
         (role, *(f"{count[key]:,}" for key in ("calls", "input_tokens", "output_tokens")))
         for role, count in sorted(usage.items())
     ]
-    calls = tenth(summary["calls_per_question"])
+    calls = number(summary["calls_per_question"], ",.1f")
     return (
         f"## Cost\n\n{times}\n\nCalls a question, on average, judging included: {calls}. In all:\n\n"
         + table(("role", "calls", "tokens read", "tokens written"), rows)

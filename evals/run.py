@@ -8,13 +8,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from multiprocessing.context import SpawnProcess
 from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from memcycle.core.errors import BadInput, MemcycleError, ModelUnavailable, StoreError
 from memcycle.core.world import World
@@ -22,9 +23,9 @@ from memcycle.evals.ask import AnswerJudge, Asker, ask_all
 from memcycle.evals.baselines import Baselines
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.folder import RunFolder
-from memcycle.evals.records import NONE, OBSERVATIONS, RULES, Plan, Record, StoredConversation
+from memcycle.evals.records import OBSERVATIONS, RULES, Plan, Record, StoredConversation, reader_of
 from memcycle.evals.report import recall_plot, report, summarized
-from memcycle.evals.subjects import base_scope, open_memory, store, stored_conversation
+from memcycle.evals.subjects import base_scope, open_memory, store
 from memcycle.memory import Memory
 from memcycle.stores.embedders import open_embedder
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
-class Progress(NamedTuple):
+@dataclass(frozen=True)
+class Progress:
     """So much is done of what is being done.
 
     Attributes:
@@ -66,22 +68,13 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Storing:
-    """So many turns of a conversation are stored."""
-
-    conversation: str
-    done: int
-    total: int
-
-
-@dataclass(frozen=True)
 class Finished:
     """All questions of a conversation are asked, and its home is closed."""
 
     conversation: str
 
 
-Event = Storing | StoredConversation | Record | Finished
+Event = Progress | StoredConversation | Record | Finished
 Tell = Callable[[Event], None]
 
 
@@ -91,29 +84,18 @@ def run_conversation(job: Job, tell: Tell, *, embeddings: "Embeddings | None" = 
     Raises:
         Exception: what stops the run.
     """
+    plan, sample = job.plan, job.sample
+    opened = partial(open_memory, plan, sample, job.home, base_url=job.base_url, embeddings=embeddings)
     if not job.stored:
-        _store(job, tell, embeddings)
-    model = job.plan.model if job.plan.answers else RULES
-    with open_memory(
-        job.plan, job.sample, job.home, model, base_url=job.base_url, embeddings=embeddings
-    ) as memory:
-        plan, asker = job.plan, _asker(job, memory, embeddings)
+        with opened(reader_of(plan.facts)) as memory:
+            told = partial(Progress, "storing", sample.id)
+            tell(store(memory, sample, plan.facts, lambda done, total: tell(told(done, total))))
+    with opened(plan.model if plan.answers else RULES) as memory:
+        asker = _asker(job, memory, embeddings)
         waits = plan.answers and (plan.model != RULES or plan.judge not in (None, RULES))
         for record in ask_all(asker.ask, job.todo, waits=waits):
             tell(record)
-    tell(Finished(job.sample.id))
-
-
-def _store(job: Job, tell: Tell, embeddings: "Embeddings | None") -> None:
-    facts, name = job.plan.facts, job.sample.id
-    reader = RULES if facts in (NONE, OBSERVATIONS) else facts
-    started = perf_counter()
-    with open_memory(
-        job.plan, job.sample, job.home, reader, base_url=job.base_url, embeddings=embeddings
-    ) as memory:
-        done = store(memory, job.sample, facts, lambda ready, total: tell(Storing(name, ready, total)))
-        took = perf_counter() - started
-        tell(stored_conversation(memory.bank, job.sample, facts, done, took))
+    tell(Finished(sample.id))
 
 
 def _asker(job: Job, memory: Memory, embeddings: "Embeddings | None") -> Asker:
@@ -238,7 +220,6 @@ def portable(error: Exception) -> tuple[type[MemcycleError], str]:
 RunJobs = Callable[[Sequence[Job], int, Tell], None]
 
 
-@dataclass
 class _Done:
     """What is done so far, written down as it is told.
 
@@ -247,20 +228,13 @@ class _Done:
         before: Seconds that earlier runs took.
     """
 
-    folder: RunFolder
-    samples: Sequence[Sample]
-    keep: bool
-    watch: Watch
-    records: dict[tuple[str, str], Record] = field(init=False)
-    stored: dict[str, StoredConversation] = field(init=False)
-    before: float = field(init=False)
-    began: float = field(default_factory=perf_counter)
-
-    def __post_init__(self) -> None:
-        self.records = {record.key: record for record in self.folder.records.read()}
-        self.stored = {one.conversation: one for one in self.folder.stored.read()}
+    def __init__(self, folder: RunFolder, samples: Sequence[Sample], *, keep: bool, watch: Watch) -> None:
+        self.folder, self.samples, self.keep, self.watch = folder, samples, keep, watch
+        self.records = {record.key: record for record in folder.records.read()}
+        self.stored = {one.conversation: one for one in folder.stored.read()}
         self.before = max((record.elapsed for record in self.records.values()), default=0.0)
-        self._questions = {sample.id: len(sample.questions) for sample in self.samples}
+        self.began = perf_counter()
+        self._questions = {sample.id: len(sample.questions) for sample in samples}
         self._asked = Counter(name for name, _ in self.records)
 
     @property
@@ -270,20 +244,19 @@ class _Done:
 
     def note(self, event: Event) -> None:
         """Writes down what a conversation tells."""
-        name = event.conversation
-        if isinstance(event, Record):
-            record = event.model_copy(update={"elapsed": self.seconds})
+        if isinstance(event, Progress):
+            self.watch(event)
+        elif isinstance(event, Record):
+            name, record = event.conversation, event.model_copy(update={"elapsed": self.seconds})
             self.folder.records.add(record)
             self.records[record.key] = record
             self._asked[name] += 1
             self.watch(Progress("asking", name, self._asked[name], self._questions[name]))
         elif isinstance(event, StoredConversation):
             self.folder.stored.add(event)
-            self.stored[name] = event
-        elif isinstance(event, Storing):
-            self.watch(Progress("storing", name, event.done, event.total))
+            self.stored[event.conversation] = event
         elif not self.keep:
-            self.folder.drop_home(name)
+            self.folder.drop_home(event.conversation)
 
     def jobs(self, plan: Plan, base_url: str | None) -> list[Job]:
         """What is left to do."""
@@ -330,8 +303,8 @@ def run(
     """
     if plan.facts == OBSERVATIONS and not any(sample.facts for sample in samples):
         raise BadInput(f"{plan.file} ships no facts: --facts {OBSERVATIONS} has nothing to store")
-    folder.start(plan, command, resume=resume)
-    done = _Done(folder, samples, keep, watch)
+    folder.start(plan.plain(), command, resume=resume)
+    done = _Done(folder, samples, keep=keep, watch=watch)
     jobs = done.jobs(plan, base_url)
     run_jobs(jobs, workers, done.note)
     if not keep:

@@ -5,10 +5,10 @@ which was broken off is finished by the next.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memcycle.core.edit import Edit
 from memcycle.core.entry import new_entry
@@ -51,48 +51,48 @@ def open_memory(
     Raises:
         ModelUnavailable, StoreError: as `Memory.open`.
     """
+    start, began = max(turn.time for turn in sample.conversation.turns), perf_counter()
     return Memory(
         plan.settings.model_copy(update={"home": home}),
         roles_of(model, None, None, {"base_url": base_url}),
         embeddings=embeddings,
         user=sample.id,
-        world=World(now=_clock(sample.conversation.turns)),
+        world=World(now=lambda: start + timedelta(seconds=perf_counter() - began)),
     )
-
-
-def _clock(turns: Sequence[Turn]) -> Callable[[], datetime]:
-    start, began = max(turn.time for turn in turns), perf_counter()
-    return lambda: start + timedelta(seconds=perf_counter() - began)
-
-
-class Stored(NamedTuple):
-    """What storing took: model calls and tokens by role, and given facts that the store refused."""
-
-    usage: Usage
-    refused: int = 0
 
 
 def store(
     memory: Memory, sample: Sample, facts: str, on_progress: OnProgress = lambda _done, _total: None
-) -> Stored:
-    """Stores a conversation and ends its sessions.
+) -> StoredConversation:
+    """Stores a conversation and ends its sessions; says what is stored and what it took.
 
     Args:
         memory: Where to; its roles are those that read facts, where `facts` is not of the data set.
         facts: `none`, `observations`, or who reads them, as in `Plan`.
         on_progress: Told of progress.
     """
+    began, bank, usage, refused = perf_counter(), memory.bank, Usage(), 0
+    given = sample.facts if facts == OBSERVATIONS else ()
     if facts in (NONE, OBSERVATIONS):
-        return Stored(
-            {}, _store_given(memory.bank, sample, sample.facts if facts == OBSERVATIONS else (), on_progress)
-        )
-    done = ingest(
-        memory,
-        sample.conversation,
-        user=sample.id,
-        on_progress=lambda progress: on_progress(progress.done, progress.total),
+        refused = _store_given(bank, sample, given, on_progress)
+    else:
+        usage = ingest(
+            memory,
+            sample.conversation,
+            user=sample.id,
+            on_progress=lambda progress: on_progress(progress.done, progress.total),
+        ).usage
+    counts = bank.count(base_scope(sample))
+    return StoredConversation(
+        conversation=sample.id,
+        turns=counts.get("raw", 0),
+        facts=counts.get("fact", 0),
+        unsourced=sum(not fact.turns for fact in given),
+        refused=refused,
+        embedder=bank.embedder_id,
+        usage=usage,
+        seconds=round(perf_counter() - began, 3),
     )
-    return Stored(done.usage)
 
 
 def _store_given(bank: Bank, sample: Sample, facts: Sequence[GivenFact], on_progress: OnProgress) -> int:
@@ -129,21 +129,3 @@ def _edits(scope: Scope, facts: Sequence[GivenFact], turns: Sequence[Turn]) -> l
         )
         for fact in facts
     ]
-
-
-def stored_conversation(
-    bank: Bank, sample: Sample, facts: str, done: Stored, seconds: float
-) -> StoredConversation:
-    """What is stored of a sample."""
-    counts = bank.count(base_scope(sample))
-    given = sample.facts if facts == OBSERVATIONS else ()
-    return StoredConversation(
-        conversation=sample.id,
-        turns=counts.get("raw", 0),
-        facts=counts.get("fact", 0),
-        unsourced=sum(not fact.turns for fact in given),
-        embedder=bank.embedder_id,
-        refused=done.refused,
-        usage=done.usage,
-        seconds=round(seconds, 3),
-    )

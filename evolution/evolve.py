@@ -1,10 +1,4 @@
-"""The evolve graph: a configuration in, a better one out (EvolveMem, arXiv 2605.13941, section 3.3).
-
-EvolveMem's loop reverts to the best where the score drops by more than tau, explores after two flat rounds,
-and stops after R_max rounds or when it has converged. The paper's own stop, two flat rounds, is the same
-condition as its exploration, so that it would never explore; here a round after an exploration that is flat
-again ends the loop.
-"""
+"""The evolve graph: a configuration in, a better one out (EvolveMem, arXiv 2605.13941, section 3.3)."""
 
 from collections.abc import Callable, Hashable
 
@@ -12,7 +6,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
-from memcycle.evolution.lab import Lab, LabOpener
+from memcycle.evolution.lab import Lab, lab_opener
 from memcycle.evolution.theta.nodes import Evolving, after_evaluate, after_guard
 from memcycle.evolution.theta.states import EvolveInput, EvolveOutput, EvolveState
 from memcycle.graph.node import Inline, Node
@@ -41,10 +35,8 @@ def build_evolve(
         lab: What evaluates configurations, or a callable that opens it; by default from the input's
             `request`, see `memcycle.evolution.task.Request`.
     """
-    given = lab
-    opened: Callable[[EvolveState], Lab] = (
-        LabOpener() if given is None else given if callable(given) else (lambda _: given)
-    )
+    given = lab or lab_opener()
+    opened: Callable[[EvolveState], Lab] = given if callable(given) else (lambda _: given)
     nodes = Evolving(opened, roles or Roles.rules())
     builder = StateGraph(EvolveState, input_schema=EvolveInput, output_schema=EvolveOutput)
     for name in ("evaluate", "diagnose", "propose", "guard", "re_extract"):

@@ -2,10 +2,10 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
-from time import perf_counter
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from memcycle.agents.diagnoser import ShownView
@@ -19,9 +19,9 @@ from memcycle.core.theta import Theta
 from memcycle.evals.ask import AnswerJudge, ask_all, gold_turns, run_steps, scored_answer, wrong_answer
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.metrics import counted, recall
-from memcycle.evals.records import RULES
+from memcycle.evals.records import RULES, reader_of
 from memcycle.evals.run import Progress, Watch
-from memcycle.evals.subjects import Stored, base_scope, open_memory, store, stored_conversation
+from memcycle.evals.subjects import base_scope, open_memory, store
 from memcycle.evolution.records import EvolveFolder, QuestionRecord, StoredHome, home_key
 from memcycle.evolution.splits import Split
 from memcycle.evolution.task import Request, Task, read_request
@@ -89,11 +89,11 @@ class Asker:
             *([partial(self._answered, question)] if self.task.answers else []),
         ]
 
-        def wrong(_: QuestionRecord) -> dict[str, Any]:
+        def wrong(_: dict[str, Any]) -> dict[str, Any]:
             answer = wrong_answer(question, self.judge) if self.task.answers else {}
             return {"recall": 0.0 if wanted else None, **_known(answer)}
 
-        return run_steps(record, steps, wrong)
+        return record.model_copy(update=run_steps(steps, wrong))
 
     def _run(self, question: Question, *, evidence_only: bool) -> Mapping[str, Any]:
         out: Mapping[str, Any] = self._recall.invoke(
@@ -125,7 +125,7 @@ class Asker:
                 missed=[turn for turn in wanted if turn not in found],
                 shown=[turn for turn in wanted if turn in found],
                 full=len(items) >= self.theta.k,
-            )._asdict()
+            )
         return {
             "recall": recall(found, wanted) if wanted else None,
             "evidence": tuple(item["id"] for item in items),
@@ -172,7 +172,6 @@ class Lab:
 
     def __post_init__(self) -> None:
         self._open: dict[str, Memory] = {}
-        self._judge: AnswerJudge | None = None
 
     def __enter__(self) -> "Lab":
         return self
@@ -228,14 +227,13 @@ class Lab:
             roles=self.roles or opened.roles,
             scope=base_scope(self.samples[name]),
             read=memory,
-            judge=self._judging(),
+            judge=self._judge,
         )
         return ask_all(asker.ask, todo, waits=self.task.model != RULES)
 
-    def _judging(self) -> AnswerJudge | None:
-        if self.task.judge and self._judge is None:
-            self._judge = AnswerJudge(self.task.judge, base_url=self.base_url)
-        return self._judge
+    @cached_property
+    def _judge(self) -> AnswerJudge | None:
+        return AnswerJudge(self.task.judge, base_url=self.base_url) if self.task.judge else None
 
     def _memory(self, theta: Theta, name: str, memory: int) -> Memory:
         """The memory of a conversation as this configuration writes it, stored if it is not."""
@@ -255,15 +253,19 @@ class Lab:
 
     def _store(self, theta: Theta, name: str, key: str, memory: int) -> None:
         """Stores a conversation, or what is left of it; read anew, what was not extracted is tried again."""
-        sample, began = self.samples[name], perf_counter()
+        sample, facts = self.samples[name], self.task.facts
 
         def told(done: int, total: int) -> None:
             self.watch(Progress("storing", name, done, total))
 
-        with self._opened(theta, name, key, self.task.reader) as opened:
-            readings = [store(opened, sample, self.task.facts, told) for _ in range(memory + 1)]
-            done = Stored(reduce(add_usage, (one.usage for one in readings), {}), readings[0].refused)
-            made = stored_conversation(opened.bank, sample, self.task.facts, done, perf_counter() - began)
+        with self._opened(theta, name, key, reader_of(facts)) as opened:
+            readings = [store(opened, sample, facts, told) for _ in range(memory + 1)]
+        took = {
+            "usage": reduce(add_usage, (one.usage for one in readings)),
+            "refused": readings[0].refused,
+            "seconds": round(fsum(one.seconds for one in readings), 3),
+        }
+        made = readings[-1].model_copy(update=took)
         self.folder.shelf.mkdir(parents=True, exist_ok=True)
         self.folder.homes.add(StoredHome(home=key, memory=memory, stored=made))
 
@@ -277,24 +279,19 @@ def open_lab(
     return Lab(task, samples, folder, base_url=base_url, watch=watch)
 
 
-class LabOpener:
-    """Opens the lab of an input's request, once; settings and server are those of the environment."""
+def lab_opener() -> Callable[[Mapping[str, Any]], Lab]:
+    """What opens the lab of an input's request, once; settings and server are those of the environment."""
+    labs: dict[str, Lab] = {}
 
-    def __init__(self) -> None:
-        self._labs: dict[str, Lab] = {}
-
-    def __call__(self, state: Mapping[str, Any]) -> Lab:
-        """The lab of the request.
-
-        Raises:
-            BadInput: no request, or one that cannot be used.
-        """
+    def opened(state: Mapping[str, Any]) -> Lab:
         if "request" not in state:
             raise BadInput("evolve needs {'request': {'data': ..., 'train': ..., 'guard': ..., ...}}")
         request = read_request(state["request"])
         key = request.model_dump_json()
-        if key not in self._labs:
+        if key not in labs:
             lab = open_lab(request, Settings.from_env(), os.environ.get("OPENAI_BASE_URL"))
-            lab.folder.run.start(lab.task, "", resume=True)
-            self._labs[key] = lab
-        return self._labs[key]
+            lab.folder.run.start(lab.task.plain(), "", resume=True)
+            labs[key] = lab
+        return labs[key]
+
+    return opened

@@ -53,11 +53,6 @@ def paired(lab: Lab, one: Sequence[QuestionRecord], other: Sequence[QuestionReco
     return {"gain": round(fmean(gains), 6) if gains else None, "interval": interval(gains, _Z)}
 
 
-def signed(value: float | None) -> str:
-    """A gain with its sign; a dash where there is none."""
-    return "-" if value is None else f"{value:+.3f}"
-
-
 def between(ends: Sequence[float] | None) -> str:
     """An interval in words."""
     return "" if ends is None else f"[{ends[0]:.3f}, {ends[1]:.3f}]"

@@ -48,7 +48,7 @@ def run(
         MemcycleError: the run had to stop; what is done is written, and `resume` goes on.
     """
     task, folder = lab.task, lab.folder
-    folder.run.start(task, command, resume=resume)
+    folder.run.start(task.plain(), command, resume=resume)
     values = evolved(lab, roles or roles_of(task.diagnoser, None, None, {"base_url": lab.base_url}))
     best = Theta.model_validate(values["best"]["theta"])
     memory = values["best"]["memory"]

@@ -12,7 +12,7 @@ from memcycle.core.settings import Settings
 from memcycle.core.theta import Theta
 from memcycle.evals.dataset import Sample
 from memcycle.evals.datasets import LOADERS, file_hash
-from memcycle.evals.records import NONE, OBSERVATIONS, RULES, Plan
+from memcycle.evals.records import RULES, Plan
 from memcycle.evolution.records import QuestionRecord
 from memcycle.evolution.splits import SPLITS, Split, split_up
 from memcycle.evolution.theta.space import capped, start_theta, writing
@@ -155,11 +155,6 @@ class Task(Options):
                 groups.setdefault(record.category if self.balanced else None, []).append(own)
         means = [fsum(group) / len(group) for group in groups.values()]
         return round(fsum(means) / len(means), 6) if means else 0.0
-
-    @property
-    def reader(self) -> str:
-        """Who reads facts from conversations."""
-        return RULES if self.facts in (NONE, OBSERVATIONS) else self.facts
 
     def plain(self) -> dict[str, Any]:
         """As JSON, without what does not change a figure."""

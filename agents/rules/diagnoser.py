@@ -7,7 +7,7 @@ negative difference over missed turns alone is no news: a weight shrinks only wh
 do not rest on its signal either.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, sqrt
 from statistics import fmean, median, pstdev
 from typing import NamedTuple
@@ -52,22 +52,15 @@ def diagnoser(value: DiagnoserInput) -> DiagnoserOutput:
     seen = _Seen(value)
     found: dict[str, Change] = {}
     for pattern in sorted(seen.failures, key=lambda name: -len(seen.failures[name])):
-        for change in _ANSWERS.get(pattern, _nothing)(seen):
-            found.setdefault(change.path, change)
+        if pattern in _ANSWERS:
+            for change in _ANSWERS[pattern](seen):
+                found.setdefault(change.path, change)
     for change in _weights(seen):
         found.setdefault(change.path, change)
     wanted = [change for change in found.values() if seen.is_news(change)]
     # Of a bundle that did harm the surest part may help.
     kept = min(MOST, max(1, ceil(len(wanted) * 0.5**seen.taken_back)))
     return DiagnoserOutput(changes=wanted[:kept], missing_coverage=_missing(seen))
-
-
-class _Shares(NamedTuple):
-    """Shares of tokens and means over failures."""
-
-    spent: float
-    budget: float
-    k: float
 
 
 class _Seen:
@@ -99,14 +92,6 @@ class _Seen:
     def missed_of(self, pattern: Pattern) -> list[MissedView]:
         return [one for failure in self.failures.get(pattern, ()) for one in failure.missed]
 
-    def shares(self, pattern: Pattern) -> _Shares:
-        shown = [failure.shown for failure in self.failures[pattern]]
-        return _Shares(
-            spent=median(sum(one.tokens.values()) for one in shown),
-            budget=median(min(one.token_budget, self.value.token_budget) for one in shown),
-            k=median(one.k for one in shown),
-        )
-
     def is_news(self, change: Change) -> bool:
         """Whether it changes something, and was not taken back before."""
         harmful = (one.changes for one in self.value.tried if one.outcome == TAKEN_BACK)
@@ -120,38 +105,34 @@ def _count(seen: _Seen, pattern: Pattern) -> str:
     return f"{len(seen.failures[pattern])} of {len(seen.value.failures)} failures"
 
 
-def _nothing(_: _Seen) -> Iterator[Change]:
-    yield from ()
-
-
 def _too_little(seen: _Seen) -> Iterator[Change]:
     """More entries while tokens are left; more tokens up to the limit; then cheaper forms."""
     pattern: Pattern = "too little context"
-    shares, missed = seen.shares(pattern), seen.missed_of(pattern)
+    missed, limit = seen.missed_of(pattern), seen.value.token_budget
+    shown = [failure.shown for failure in seen.failures[pattern]]
+    spent = median(sum(one.tokens.values()) for one in shown)
+    budget = median(min(one.token_budget, limit) for one in shown)
+    k = median(one.k for one in shown)
     by_entries = sum(one.cut == "entries" for one in missed)
-    if by_entries and shares.spent < FILLED * seen.value.token_budget:
+    if by_entries and spent < FILLED * limit:
         reach = median(one.rank for one in missed if one.rank is not None)
-        k = ceil(max(1.5 * shares.k * seen.value.token_budget / max(shares.spent, 1.0), reach, 2 * shares.k))
         yield Change(
             path="k",
-            value=k,
+            value=ceil(max(1.5 * k * limit / max(spent, 1.0), reach, 2 * k)),
             pattern=pattern,
-            reason=f"{by_entries} wanted turns come after the {shares.k:g} entries that are kept, while "
-            f"{seen.value.token_budget - shares.spent:.0f} tokens are left; half of them within {reach:g}",
+            reason=f"{by_entries} wanted turns come after the {k:g} entries that are kept, while "
+            f"{limit - spent:.0f} tokens are left; half of them within {reach:g}",
         )
-    if shares.budget < seen.value.token_budget and _by_tokens(missed, seen):
+    # Tokens, or the places that more tokens will fill next, end before what is missed.
+    by_tokens = any(one.cut == "tokens" for one in missed) or seen.number("token_budget") < limit
+    if budget < limit and by_tokens:
         yield Change(
             path="token_budget",
-            value=seen.value.token_budget,
+            value=limit,
             pattern=pattern,
-            reason=f"{_count(seen, pattern)}: the budget of {shares.budget:g} tokens is below the limit",
+            reason=f"{_count(seen, pattern)}: the budget of {budget:g} tokens is below the limit",
         )
     yield from _cheaper(seen, pattern, missed)
-
-
-def _by_tokens(missed: Iterable[MissedView], seen: _Seen) -> bool:
-    """Whether tokens, or the places that more tokens will fill next, end before what is missed."""
-    return any(one.cut == "tokens" for one in missed) or seen.number("token_budget") < seen.value.token_budget
 
 
 def _cheaper(seen: _Seen, pattern: Pattern, missed: list[MissedView]) -> Iterator[Change]:
@@ -275,55 +256,36 @@ _PATTERNS: dict[str, Pattern] = {
 }
 
 
-class Step(NamedTuple):
-    """A signal's new weight, and the mean difference that asks for it, -1 to 1."""
-
-    signal: str
-    value: float
-    edge: float
-    pattern: Pattern
-    reason: str
-
-
-def steps(
-    missed: Sequence[MissedView], held: Mapping[str, float], values: Mapping[str, float], size: float
-) -> list[Step]:
-    """The most certain steps, at most eight.
-
-    Args:
-        missed: Turns that were wanted and not shown; those without differences say nothing.
-        held: By signal the mean difference of the wanted turns that were shown.
-        values: Values by path; the weights among them.
-        size: Length of the steps, 1 for a share of all weight as large as the mean difference.
-    """
-    told = [one.edges for one in missed if one.edges]
-    weights = {path.removeprefix(WEIGHTS): own for path, own in values.items() if path.startswith(WEIGHTS)}
-    if len(told) < FEWEST:
-        return []
-    total = sum(weights.values()) or 1.0
-    found: list[tuple[float, Step]] = []
-    for signal, weight in weights.items():
-        edge = _edge([edges.get(signal, 0.0) for edges in told], held.get(signal, 0.0), weight)
-        if edge is None:
-            continue
-        # At most halved: one round's failures never show all that a signal gets right.
-        given = round(max(weight + size * total * edge.mean, weight / 2), 3)
-        pattern = _PATTERNS.get(signal, "view blind" if weight == 0 else "outranked")
-        reason = f"{edge.whose} have {abs(edge.mean):.2f} {edge.way} {signal} than the best others"
-        found.append((edge.sure, Step(signal, given, edge.mean, pattern, reason)))
-    return [step for _, step in sorted(found, key=lambda one: -one[0])[:MOST_STEPS]]
-
-
 class _Edge(NamedTuple):
-    """A mean difference that asks for something, and in how many standard errors it stands above chance."""
+    """A mean difference, -1 to 1, that asks for something; by how many standard errors it is no chance."""
 
     mean: float
     sure: float
     whose: str
 
-    @property
-    def way(self) -> str:
-        return "more" if self.mean > 0 else "less"
+
+def _steps(seen: _Seen) -> list[tuple[str, _Edge, Change]]:
+    """The most certain steps of weights, each with its signal, and the difference that asks for it."""
+    # Those without differences say nothing.
+    told = [one.edges for one in seen.missed if one.edges]
+    held = {one.signal: one.edge for one in seen.value.held}
+    weights = {path: seen.number(path) for path in seen.now if path.startswith(WEIGHTS)}
+    if len(told) < FEWEST:
+        return []
+    total = sum(weights.values()) or 1.0
+    found: list[tuple[str, _Edge, Change]] = []
+    for path, weight in weights.items():
+        signal = path.removeprefix(WEIGHTS)
+        edge = _edge([edges.get(signal, 0.0) for edges in told], held.get(signal, 0.0), weight)
+        if edge is None:
+            continue
+        # At most halved: one round's failures never show all that a signal gets right.
+        given = round(max(weight + seen.size * total * edge.mean, weight / 2), 3)
+        pattern = _PATTERNS.get(signal, "view blind" if weight == 0 else "outranked")
+        way = "more" if edge.mean > 0 else "less"
+        reason = f"{edge.whose} have {abs(edge.mean):.2f} {way} {signal} than the best others"
+        found.append((signal, edge, Change(path=path, value=given, pattern=pattern, reason=reason)))
+    return sorted(found, key=lambda one: -one[1].sure)[:MOST_STEPS]
 
 
 def _edge(edges: Sequence[float], rests: float, weight: float) -> _Edge | None:
@@ -340,28 +302,20 @@ def _edge(edges: Sequence[float], rests: float, weight: float) -> _Edge | None:
 
 def _weights(seen: _Seen) -> Iterator[Change]:
     """What is wanted has more, or less, of a signal than what stood before it."""
-    held = {one.signal: one.edge for one in seen.value.held}
-    found = steps(seen.missed, held, {path: seen.number(path) for path in seen.now}, seen.size)
-    if not found:
-        return
-    fusion = seen.now.get("fusion")
-    if fusion in ("sum", "rrf"):
-        names = ", ".join(step.signal for step in found[:3])
+    found, fusion = _steps(seen), seen.now.get("fusion")
+    if found and fusion in ("sum", "rrf"):
+        names = ", ".join(signal for signal, _, _ in found[:3])
         yield Change(
             path="fusion",
             value="linear",
-            pattern=found[0].pattern,
+            pattern=found[0][2].pattern,
             reason=f"fusion {fusion} reads no weights, and {names} tell wanted turns from others",
         )
-    for step in found:
-        yield Change(path=WEIGHTS + step.signal, value=step.value, pattern=step.pattern, reason=step.reason)
-        yield from _opened(seen, step)
-
-
-def _opened(seen: _Seen, step: Step) -> Iterator[Change]:
-    family = next((name for name, signals in SIGNALS_OF_VIEW.items() if step.signal in signals), None)
-    if family and step.edge > 0 and seen.number(f"views.{family}", DEEP) < DEEP:
-        yield Change(path=f"views.{family}", value=DEEP, pattern=step.pattern, reason=step.reason)
+    for signal, edge, change in found:
+        yield change
+        family = next((name for name, signals in SIGNALS_OF_VIEW.items() if signal in signals), None)
+        if family and edge.mean > 0 and seen.number(f"views.{family}", DEEP) < DEEP:
+            yield change.model_copy(update={"path": f"views.{family}", "value": DEEP})
 
 
 def _missing(seen: _Seen) -> str:

@@ -6,7 +6,7 @@ from memcycle.agents.grader import Grade, GradeItem, GraderInput, GraderOutput
 from memcycle.agents.rules.content import COUNTS, content, denies, numbers, share
 from memcycle.core.entry import same_text
 from memcycle.core.language.date_forms import lies_in
-from memcycle.core.language.dates import Fixed, fixed_dates, without
+from memcycle.core.language.dates import fixed_dates, without
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import abstains, asked_slot
 
@@ -67,7 +67,9 @@ def _other_person(question: str, gold: str, answer: str) -> str:
 def _differs(question: str, gold: str, answer: str) -> str:
     near = next((one.start for one in fixed_dates(answer)), None)
     wanted, answered = fixed_dates(gold, by=near), fixed_dates(answer, by=near)
-    if not all(any(_same_time(one, other) for other in answered) for one in wanted):
+    if not all(
+        any(lies_in(own.start, own.precision, one.start, one.precision) for own in answered) for one in wanted
+    ):
         return "another date, or none"
     plain, rest = without(gold, wanted), without(answer, answered)
     asked = content(question)
@@ -84,8 +86,3 @@ def _differs(question: str, gold: str, answer: str) -> str:
     if share(words, said) >= HELD or (short and short <= words and len(short) > len(words) / 4):
         return ""
     return f"it lacks {min(words - said)}"
-
-
-def _same_time(gold: Fixed, answer: Fixed) -> bool:
-    """Whether the answer's period lies in the gold's."""
-    return lies_in(answer.start, answer.precision, gold.start, gold.precision)

@@ -3,7 +3,7 @@
 It is weak on meaning: on questions it is little better than letting all pass.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from memcycle.agents.fact_judge import FactJudgeInput, FactJudgeOutput, FactVerdict, NewFact
@@ -13,7 +13,7 @@ from memcycle.agents.rules.evidence import ParsedQuestion, Passage, passages, re
 from memcycle.agents.rules.slots import contradiction
 from memcycle.agents.rules.statements import statements_of, true_until
 from memcycle.agents.views import MemoryView
-from memcycle.core.language.dates import read_dates
+from memcycle.core.language.dates import read_dates, without
 from memcycle.core.language.names import person_names
 
 RELEVANT, RELEVANT_TURN, ANSWERING, SUPPORTED = 0.34, 0.25, 0.5, 0.5
@@ -78,6 +78,12 @@ def claims_of(memory: MemoryView) -> list[str]:
     return [memory.text] if memory.granularity == "fact" else []
 
 
+def untrue_by(text: str, speaker: str | None, memory: MemoryView) -> str | None:
+    """Why a new statement makes one of a memory untrue, None where it does not."""
+    whys = (contradiction(text, speaker, claim, memory.speaker) for claim in claims_of(memory))
+    return next(filter(None, whys), None)
+
+
 def _conflicts_with_turns(value: JudgeInput) -> list[Conflict]:
     found: dict[int, Conflict] = {}
     new = [
@@ -87,12 +93,11 @@ def _conflicts_with_turns(value: JudgeInput) -> list[Conflict]:
         for statement in statements_of(turn.text)
     ]
     for memory in (memory for memory in value.candidates if memory.current):
-        earlier, claims = when(memory), claims_of(memory)
+        earlier = when(memory)
         for turn, text, until in new:
-            if earlier is None or earlier <= until:
-                whys = (contradiction(text, turn.speaker, claim, memory.speaker) for claim in claims)
-                if why := next(filter(None, whys), None):
-                    found.setdefault(memory.n, Conflict(memory=memory.n, turn=turn.n, why=why))
+            newer = earlier is None or earlier <= until
+            if newer and (why := untrue_by(text, turn.speaker, memory)):
+                found.setdefault(memory.n, Conflict(memory=memory.n, turn=turn.n, why=why))
     return list(found.values())
 
 
@@ -102,16 +107,10 @@ def _conflicts_among(memories: Sequence[MemoryView]) -> list[Conflict]:
     found: dict[int, Conflict] = {}
     for place, (_, n, older) in enumerate(dated):
         for _, _, newer in dated[place + 1 :]:
-            if n not in found and (why := next(_whys(newer, older), None)):
+            whys = (untrue_by(claim, newer.speaker, older) for claim in claims_of(newer))
+            if n not in found and (why := next(filter(None, whys), None)):
                 found[n] = Conflict(memory=n, other=newer.n, why=why)
     return list(found.values())
-
-
-def _whys(newer: MemoryView, older: MemoryView) -> Iterator[str]:
-    for new in claims_of(newer):
-        for old in claims_of(older):
-            if why := contradiction(new, newer.speaker, old, older.speaker):
-                yield why
 
 
 def fact_judge(value: FactJudgeInput) -> FactJudgeOutput:
@@ -147,9 +146,7 @@ def unsupported(fact: NewFact) -> str:
     if fact.text in turn.text:
         return ""
     names = content(" ".join([turn.speaker, *person_names(fact.text, [turn.speaker])]))
-    plain = fact.text
-    for reading in reversed(read_dates(plain, turn.time)):
-        plain = plain[: reading.begin] + plain[reading.end :]
+    plain = without(fact.text, read_dates(fact.text, turn.time))
     wanted, held = content(plain) - names, content(turn.text)
     if numbers(plain) - numbers(turn.text):
         return "a number that was not said"

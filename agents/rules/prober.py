@@ -11,7 +11,7 @@ from memcycle.agents.rules.evidence import ASKING
 from memcycle.agents.rules.statements import SMALL_TALK, Statement, statements_of, when_of
 from memcycle.agents.views import TurnView
 from memcycle.core.language.date_forms import Reading
-from memcycle.core.language.dates import format_time, read_dates
+from memcycle.core.language.dates import format_time, read_dates, without
 from memcycle.core.language.tokens import STOPWORDS
 
 _WORD = re.compile(r"[^\W\d_][\w'’-]*[^\W_]")
@@ -57,9 +57,7 @@ def _candidates(turns: Sequence[TurnView]) -> Iterator[_Candidate]:
     held = Counter(word for turn in turns for word in content(turn.text))
     for turn in (turn for turn in turns if turn.role == "human"):
         for statement in statements_of(turn.text):
-            undated = statement.text
-            for reading in reversed(read_dates(undated, turn.time)):
-                undated = undated[: reading.begin] + undated[reading.end :]
+            undated = without(statement.text, read_dates(statement.text, turn.time))
             words = content(undated) - content(turn.speaker)
             named = _rarest(undated, words, held)
             if named and len(words) >= len(named) + LEAST_LEFT:

@@ -2,7 +2,7 @@
 
 from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, RefresherOutput
 from memcycle.agents.rules.constructor import forget_request, forget_target
-from memcycle.agents.rules.judge import claims_of, when
+from memcycle.agents.rules.judge import untrue_by, when
 from memcycle.agents.rules.slots import contradiction
 from memcycle.agents.rules.statements import statements_of, true_until, when_of
 from memcycle.agents.views import MemoryView, TurnView
@@ -34,8 +34,7 @@ def _settle(conflict: ConflictView) -> Refresh:
 def _by_turn(memory: MemoryView, turn: TurnView) -> Refresh:
     known = when(memory)
     for statement in statements_of(turn.text):
-        whys = (contradiction(statement.text, turn.speaker, old, memory.speaker) for old in claims_of(memory))
-        why = next(filter(None, whys), None)
+        why = untrue_by(statement.text, turn.speaker, memory)
         if why is None:
             continue
         if known is not None and true_until(statement.text, turn.time) < known:

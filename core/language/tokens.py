@@ -94,9 +94,9 @@ _PIECE = re.compile(
     rf"(?P<ascii>['’]?[A-Za-z]+)|(?P<digits>\d{{1,3}})|(?P<cjk>[{_CJK}])|(?P<emoji>[{_EMOJI}])|(?P<word>\w+)|[^\w\s]"
 )
 _ELISION = 2
+"""Longest first part that counts as a prefix of a name or noun: O'Brien, d'Arc, l'homme, qu'il."""
 _LONGEST = 64
 """Characters of the longest word that is looked at for its stem."""
-"""Longest first part that counts as a prefix of a name or noun: O'Brien, d'Arc, l'homme, qu'il."""
 
 
 def _fold(text: str) -> str:

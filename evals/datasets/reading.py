@@ -11,22 +11,13 @@ from memcycle.core.jsonl import read_file
 from memcycle.evals.dataset import Sample
 
 
-def read_json(path: Path) -> Any:
-    """The parsed JSON of a file.
-
-    Raises:
-        BadInput: it cannot be read or is not JSON; names the file.
-    """
-    text = read_file(path)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path} is not JSON: {error}") from None
-
-
 def samples_of(path: Path, read: Callable[..., list[Sample]], **how: Any) -> list[Sample]:
     """The samples that `read` makes of a file's parsed JSON, with these arguments; see `dataset.Loader`."""
-    data = read_json(path)
+    text = read_file(path)
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path} is not JSON: {error}") from None
     with errors_of(path):
         return read(data, **how)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from random import Random
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -112,14 +112,6 @@ def grouped(records: Sequence[QuestionRecord], theta: Theta, task: Task) -> Grou
     return dict(sorted(groups.items(), key=lambda one: -len(one[1])))
 
 
-def pattern_views(groups: Grouped, asked: int) -> list[PatternView]:
-    """How many questions failed in each way, and their share of all asked."""
-    return [
-        PatternView(name=name, count=len(own), share=round(len(own) / max(asked, 1), 4))
-        for name, own in groups.items()
-    ]
-
-
 def diagnoser_input(
     records: Sequence[QuestionRecord], theta: Theta, task: Task, tried: Sequence[Mapping[str, Any]]
 ) -> DiagnoserInput:
@@ -138,7 +130,10 @@ def diagnoser_input(
         score=task.score(records),
         token_budget=task.token_budget,
         dimensions=views(theta),
-        patterns=pattern_views(groups, len(records)),
+        patterns=[
+            PatternView(name=name, count=len(own), share=round(len(own) / len(records), 4))
+            for name, own in groups.items()
+        ],
         held=[] if task.blank else _held(records),
         failures=[_failure(n, name, record, task) for n, (name, record) in enumerate(chosen, 1)],
         tried=[AttemptView.model_validate(one) for one in tried],
@@ -148,11 +143,7 @@ def diagnoser_input(
 def _held(records: Sequence[QuestionRecord]) -> list[HeldView]:
     """Means over the questions that had wanted turns shown."""
     told = [record.held for record in records if record.held]
-    names = dict.fromkeys(name for one in told for name in one)
-    return [
-        HeldView(signal=name, edge=round(fmean(one.get(name, 0.0) for one in told), 3), count=len(told))
-        for name in names
-    ]
+    return [HeldView(signal=name, edge=edge, count=len(told)) for name, edge in _mean(told).items()]
 
 
 def _sampled(
@@ -188,18 +179,6 @@ _FAINT = 0.005
 """Smaller differences are left out."""
 
 
-class Standing(NamedTuple):
-    """Where a question's wanted turns stood.
-
-    Attributes:
-        missed: Those that were not shown.
-        held: By signal what those that were shown have more of than the best others, in the mean.
-    """
-
-    missed: tuple[MissedView, ...]
-    held: dict[str, float]
-
-
 def standing_of(
     bank: Bank,
     scope: Scope,
@@ -209,8 +188,8 @@ def standing_of(
     missed: Sequence[str],
     shown: Sequence[str],
     full: bool,
-) -> Standing:
-    """How the search ranks wanted turns, among all turns as they were said.
+) -> dict[str, Any]:
+    """`missed` and `held` of a record: how the search ranks wanted turns, among all turns as they were said.
 
     Args:
         bank, scope: Where they are.
@@ -233,23 +212,18 @@ def standing_of(
     own = {turn: n for n, place in enumerate(looked.places.tolist()) for turn in looked.snapshot.turns[place]}
     edges = {turn: _edges(looked, own[turn], rivals) for turn in wanted if turn in own}
     ranks = {turn: rank for rank, hit in reversed(list(enumerate(hits, 1))) for turn in hit.entry.turns}
+    cut: Cut = "entries" if full else "tokens"
     views = tuple(
         MissedView(
             rank=ranks.get(turn),
-            cut=_cut(ranks.get(turn), full=full),
+            cut=cut if turn in ranks else "not found",
             facts=sum(turn in fact.turns for fact in facts),
             views=_places(looked, own[turn]) if turn in own else {},
             edges=edges.get(turn, {}),
         )
         for turn in missed
     )
-    return Standing(views, _mean([edges[turn] for turn in shown if turn in edges]))
-
-
-def _cut(rank: int | None, *, full: bool) -> Cut:
-    if rank is None:
-        return "not found"
-    return "entries" if full else "tokens"
+    return {"missed": views, "held": _mean([edges[turn] for turn in shown if turn in edges])}
 
 
 def _mean(edges: Sequence[dict[str, float]]) -> dict[str, float]:

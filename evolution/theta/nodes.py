@@ -1,6 +1,7 @@
 """The nodes of the evolve graph, and what decides between them."""
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, Literal, NamedTuple, cast
 
 from memcycle.agents.diagnoser import Change, DiagnoserOutput
@@ -12,7 +13,7 @@ from memcycle.evolution.lab import Lab
 from memcycle.evolution.records import QuestionRecord
 from memcycle.evolution.splits import Split
 from memcycle.evolution.task import Task
-from memcycle.evolution.theta.diagnosis import diagnoser_input, grouped, pattern_views
+from memcycle.evolution.theta.diagnosis import diagnoser_input
 from memcycle.evolution.theta.space import capped, fingerprint, perturbed, with_all, writing
 from memcycle.evolution.theta.states import Action, Best, EvolveState, Row
 from memcycle.graph.node import Call, Step
@@ -113,10 +114,9 @@ class Evolving:
         lab = self._lab(state)
         base, memory = _base(state)
         records = lab.evaluate(base, "train", memory)
-        patterns = pattern_views(grouped(records, base, lab.task), len(records))
         value = diagnoser_input(records, base, lab.task, _tried(state, state["stands"]))
         told: dict[str, Any] = {"of_round": state["round"] if state["stands"] else _known(state)["round"]}
-        told |= {"patterns": [one.model_dump() for one in patterns]}
+        told |= {"patterns": [one.model_dump() for one in value.patterns]}
         try:
             output: DiagnoserOutput = yield Call("diagnoser", self.roles.diagnoser, value)
         except RoleFailed as failed:
@@ -200,10 +200,7 @@ def _first(start: Theta) -> EvolveState:
 
 
 def _known(state: EvolveState) -> Best:
-    best = state["best"]
-    if best is None:
-        return _now(state)
-    return best
+    return state["best"] or _now(state)
 
 
 def _now(state: EvolveState) -> Best:
@@ -245,8 +242,4 @@ def _row(state: EvolveState, action: Any, why: str, best: Best) -> Row:
 
 
 def _total(records: dict[Split, list[QuestionRecord]]) -> Usage:
-    total: Usage = {}
-    for own in records.values():
-        for record in own:
-            total = add_usage(total, record.usage)
-    return total
+    return reduce(add_usage, (record.usage for own in records.values() for record in own), Usage())

@@ -6,9 +6,9 @@ from typing import Any
 
 from memcycle.evals.plot import Axis, Series, line_plot
 from memcycle.evals.records import versions
-from memcycle.evals.report import share, table, whole
+from memcycle.evals.report import number, table
 from memcycle.evolution.lab import Lab
-from memcycle.evolution.report import between, signed
+from memcycle.evolution.report import between
 
 
 def trajectory(summary: Mapping[str, Any]) -> str:
@@ -76,16 +76,15 @@ def _held_out(summary: Mapping[str, Any]) -> str:
     rows += [(name, own) for name, own in summary["beside"].items()]
     if summary["random"] is not None:
         rows.append((f"random search, {len(summary['random']['seeds'])} seeds", summary["random"]))
-    gain = summary["gain"]
+    gain, interval = number(summary["gain"]["gain"], "+.3f"), between(summary["gain"]["interval"])
     lines = table(
         ("configuration", "held out", "95 % interval", "tokens"),
         [
-            (name, share(own["held_out"]), between(own["interval"]), whole(own.get("tokens")))
+            (name, number(own["held_out"]), between(own["interval"]), number(own.get("tokens"), ",.0f"))
             for name, own in rows
         ],
     )
-    said = f"Gain of the best over the start, paired: {signed(gain['gain'])} {between(gain['interval'])}."
-    return f"## Held out\n\n{lines}\n\n{said}"
+    return f"## Held out\n\n{lines}\n\nGain of the best over the start, paired: {gain} {interval}."
 
 
 def _rounds(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -94,8 +93,8 @@ def _rounds(rows: Sequence[Mapping[str, Any]]) -> str:
         [
             (
                 str(row["round"]),
-                share(row["train"]),
-                share(row["guard"]),
+                number(row["train"]),
+                number(row["guard"]),
                 row["decision"],
                 row["why"],
                 row["theta"][:8] + (" (best)" if row["best"] else ""),
@@ -144,11 +143,11 @@ def _ablation(found: Mapping[str, Any] | None) -> str:
         (
             row["mechanism"],
             row["switched"],
-            share(row["score"]),
-            signed(row["gain"]),
+            number(row["score"]),
+            number(row["gain"], "+.3f"),
             between(row["interval"]),
         )
         for row in found["rows"]
     ]
-    head = f"## Ablation\n\nThe best scores {share(found['score'])} on {found['split'].replace('_', ' ')}."
+    head = f"## Ablation\n\nThe best scores {number(found['score'])} on {found['split'].replace('_', ' ')}."
     return f"{head}\n\n" + table(("mechanism", "switched", "score", "change", "95 % interval"), rows)

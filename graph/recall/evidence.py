@@ -345,7 +345,7 @@ def answer_of(
     Args:
         items: The evidence it gives back. shown: all that was chosen within the budgets.
     """
-    tokens, exact = token_counter().all(one.entry.text for one in shown)
+    counter = token_counter()
     return {
         "question": state["question"],
         "answer": text,
@@ -353,8 +353,8 @@ def answer_of(
         "confidence": confidence,
         "mode": mode,
         "evidence": items,
-        "tokens": tokens,
-        "tokens_exact": exact,
+        "tokens": sum(counter.count(one.entry.text) for one in shown),
+        "tokens_exact": counter.exact,
         "rounds": 1 + state.get("round", 0) + state.get("refinements", 0) + state.get("reflections", 0),
         "warnings": state.get("warnings") or [],
     }

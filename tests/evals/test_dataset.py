@@ -5,7 +5,7 @@ import pytest
 
 from memcycle.core.errors import BadInput
 from memcycle.core.turn import Conversation
-from memcycle.evals.dataset import Sample, chosen, sample_named
+from memcycle.evals.dataset import Sample, chosen
 from memcycle.evals.datasets import LOADERS
 from memcycle.evals.datasets.reading import unused
 
@@ -44,12 +44,6 @@ def test_of_many_samples_only_the_first_are_listed():
         chosen(samples(*(f"s{n}" for n in range(25))), "x")
     with pytest.raises(BadInput, match="there is none"):
         chosen([], "x")
-
-
-def test_a_sample_is_found_by_its_id():
-    assert sample_named(FIVE, "conv-2") is FIVE[3]
-    with pytest.raises(BadInput, match=r"'conv-3'.*conv-7"):
-        sample_named(FIVE, "conv-3")
 
 
 def test_a_taken_name_is_numbered():

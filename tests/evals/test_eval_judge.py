@@ -21,14 +21,17 @@ def graded(correct):
 
 def test_by_rules():
     judge = AnswerJudge("rules")
-    assert judge.judge("What did Bo build?", "a wooden kite", "Bo built a wooden kite.").verdict == "CORRECT"
-    assert judge.judge("What did Bo build?", "a wooden kite", "a stone wall") == ("WRONG", None, {})
+    assert (
+        judge.judge("What did Bo build?", "a wooden kite", "Bo built a wooden kite.")["verdict"] == "CORRECT"
+    )
+    wrong = {"verdict": "WRONG", "judge_error": None, "usage": {}}
+    assert judge.judge("What did Bo build?", "a wooden kite", "a stone wall") == wrong
 
 
 def test_it_sees_question_gold_and_answer_alone():
     judge = scripted(graded(True), graded(False))
-    assert judge.judge("Who?", "Ann", "It was Ann").verdict == "CORRECT"
-    assert judge.judge("Who?", "Ann", "Bo").verdict == "WRONG"
+    assert judge.judge("Who?", "Ann", "It was Ann")["verdict"] == "CORRECT"
+    assert judge.judge("Who?", "Ann", "Bo")["verdict"] == "WRONG"
     [item] = judge._grader.seen[0].items
     assert item.model_dump() == {"n": 1, "question": "Who?", "gold": "Ann", "answer": "It was Ann"}
 
@@ -36,8 +39,8 @@ def test_it_sees_question_gold_and_answer_alone():
 def test_a_judge_that_fails_gives_no_verdict_and_says_why():
     for output in [RoleFailed("grader", "no JSON"), GraderOutput(grades=[Grade(n=2, correct=True)])]:
         judged = scripted(output).judge("Who?", "Ann", "Ann")
-        assert judged.verdict is None, output
-        assert judged.error, output
+        assert judged["verdict"] is None, output
+        assert judged["judge_error"], output
 
 
 def test_a_name_that_is_no_model():
@@ -53,6 +56,6 @@ def test_a_models_calls_are_counted_apart(monkeypatch):
         judged = AnswerJudge("openai:any", base_url=server.url).judge(
             "What is it?", "a red kite", "a red kite"
         )
-    assert judged.verdict == "CORRECT"
-    assert judged.usage[COUNTED_AS]["calls"] == 1
-    assert judged.usage[COUNTED_AS]["input_tokens"] > 0
+    assert judged["verdict"] == "CORRECT"
+    assert judged["usage"][COUNTED_AS]["calls"] == 1
+    assert judged["usage"][COUNTED_AS]["input_tokens"] > 0

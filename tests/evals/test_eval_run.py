@@ -9,6 +9,7 @@ from memcycle.core.errors import BadInput, ModelUnavailable
 from memcycle.evals.ask import stops_the_run
 from memcycle.evals.datasets import load as load_data
 from memcycle.evals.folder import RunFolder
+from memcycle.evals.run import Progress
 from memcycle.memory import Memory
 from memcycle.stores.bank import Bank
 from tests.evals.small_eval import QUESTIONS, measured, plan, records_of, sample
@@ -73,7 +74,7 @@ def test_only_the_words_and_the_time_of_a_question_reach_search_and_graph(tmp_pa
 
 def killed_after(what, done):
     def watch(progress):
-        if progress[0] == what and progress.done == done:
+        if progress.what == what and progress.done == done:
             raise KeyboardInterrupt
 
     return {"watch": watch}
@@ -87,7 +88,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path):
     torn = records.read_bytes()[:-40]  # the second line was being written
     records.write_bytes(torn)
     resumed = measured(out, options={"watch": told.append, "resume": True})
-    assert told == [("asking", "garden", n, 4) for n in (2, 3, 4)]  # the first is not asked again
+    assert told == [Progress("asking", "garden", n, 4) for n in (2, 3, 4)]  # the first is not asked again
     whole = measured(tmp_path / "other")
     timeless = ("seconds", "milliseconds")
     assert {k: v for k, v in resumed.items() if k not in timeless} == {
