@@ -31,7 +31,6 @@ from memcycle.evals.metrics import (
     NOT_MENTIONED,
     bleu1,
     counted_turns,
-    nothing_found,
     scores,
     token_f1,
     tokens_of,
@@ -225,7 +224,7 @@ class Asker:
         ]
 
         def wrong(done: dict[str, Any]) -> dict[str, Any]:
-            found = done.get("scores", nothing_found(gold, self.plan))
+            found = done["scores"] if "scores" in done else score([])
             return {"scores": found, **(wrong_answer(question, self.judge) if self.plan.answers else {})}
 
         return record.model_copy(update=run_steps(steps, wrong))

@@ -194,18 +194,3 @@ def whole_context(turns: Sequence[Entry], gold: Collection[str]) -> Scores:
     """Of showing everything: it has no ranks and no budget."""
     tokens = sum(map(tokens_of, turns))
     return Scores(shown=recall(counted_turns(turns), gold) if gold else None, tokens=tokens)
-
-
-def nothing_found(gold: Collection[str], plan: Plan) -> Scores:
-    """Of a question that crashed."""
-    if not gold:
-        return Scores()
-    by_k = dict.fromkeys(map(str, plan.ks), 0.0)
-    return Scores(
-        recall=by_k,
-        as_entries=by_k,
-        all_evidence=by_k,
-        recall_at_tokens=dict.fromkeys(map(str, plan.budgets), 0.0),
-        session_any=dict.fromkeys(map(str, LENIENT_KS), 0.0),
-        shown=0.0,
-    )

@@ -9,8 +9,7 @@ from memcycle.agents.roles import Roles
 from memcycle.checkpoints import checkpointer
 from memcycle.core.theta import Theta
 from memcycle.evolution.evolve import build_evolve
-from memcycle.evolution.lab import Lab
-from memcycle.evolution.report import held_out, paired
+from memcycle.evolution.lab import Lab, held_out, paired
 from memcycle.evolution.splits import Split
 from memcycle.evolution.theta.report import report, trajectory
 from memcycle.evolution.theta.search import ablated, evaluated, random_search

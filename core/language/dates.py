@@ -167,12 +167,6 @@ def _reading(text: str, match: re.Match[str], when: When, reference: datetime) -
 
 _BY = datetime(2000, 1, 12, tzinfo=UTC)
 _LATER = _BY + timedelta(days=801)
-_STEPS = {
-    "before": {"day": "yesterday", "week": "last week", "weekend": "last weekend", "month": "last month",
-               "year": "last year"},
-    "after": {"day": "tomorrow", "week": "next week", "weekend": "next weekend", "month": "next month",
-              "year": "next year"},
-}  # fmt: skip
 _LEANING = re.compile(
     rf"\b(?:the\s+)?(?:(?P<unit>weekend|week|day|month|year)|(?P<weekday>{one_of(WEEKDAYS)}))"
     r"\s+(?P<side>before|after|of)\s+(?:the\s+)?$",
@@ -233,6 +227,7 @@ def _leaning(text: str, date: Reading) -> Reading:
         day = week_of(date.start.date()) if unit == "week" else date.start.date()
         week = whole._replace(start=midnight(day, plain.start), precision="week")
         return week if unit.startswith("week") else plain
-    words = _STEPS[side].get(unit) or f"{'last' if side == 'before' else 'next'} {lead['weekday']}"
+    beside, step = ("yesterday", "last") if side == "before" else ("tomorrow", "next")
+    words = beside if unit == "day" else f"{step} {unit or lead['weekday']}"
     read = read_dates(words, date.start)
     return whole._replace(start=read[0].start, precision=read[0].precision) if read else plain

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import tzinfo
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 
 from memcycle.core.errors import BadInput
@@ -41,7 +41,4 @@ def load(
 def file_hash(path: Path) -> str:
     """SHA-256 of a file, in hex."""
     with path.open("rb") as file:
-        digest = sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()

@@ -15,7 +15,7 @@ from memcycle.core.errors import BadInput
 from memcycle.core.messages import clean_text, image_note
 from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import GivenFact, Question, Sample
-from memcycle.evals.datasets.reading import answer_text, object_in, samples_of, text_in
+from memcycle.evals.datasets.reading import answer_text, list_in, object_in, samples_of, text_in
 from memcycle.evals.metrics import ADVERSARIAL, MULTI_HOP, OPEN_DOMAIN
 
 CATEGORIES = {1: MULTI_HOP, 2: "temporal", 3: OPEN_DOMAIN, 4: "single-hop", 5: ADVERSARIAL}
@@ -48,9 +48,7 @@ def _sample(number: int, sample: Any, zone: tzinfo) -> Sample:
     name = str(sample.get("sample_id") or f"conv-{number}")
     conversation = Conversation(name, _sessions(name, sample["conversation"], zone))
     known = {turn.id for turn in conversation.turns}
-    questions = sample.get("qa") or []
-    if not isinstance(questions, list):
-        raise BadInput(f"sample {name}: field 'qa' is {type(questions).__name__}, not a list")
+    questions = list_in(f"sample {name}", sample, "qa") if sample.get("qa") else []
     read = tuple(_question(name, number, item, known) for number, item in enumerate(questions, start=1))
     return Sample(name, conversation, read, tuple(_facts(name, sample.get("observation") or {}, known)))
 
@@ -61,9 +59,7 @@ def _sessions(name: str, conversation: dict[str, Any], zone: tzinfo) -> tuple[Se
     for number in sorted(int(match[1]) for match in keys):
         where = f"sample {name}, session_{number}"
         time = _session_time(where, conversation.get(f"session_{number}_date_time"), zone)
-        items = conversation[f"session_{number}"]
-        if not isinstance(items, list):
-            raise BadInput(f"{where} is {type(items).__name__}, not a list of turns")
+        items = list_in(f"sample {name}", conversation, f"session_{number}")
         turns = [_turn(where, str(number), place, item, time) for place, item in enumerate(items, start=1)]
         said = tuple(turn for turn in turns if turn is not None)
         if said:
@@ -81,12 +77,9 @@ def _session_time(where: str, value: Any, zone: tzinfo) -> datetime:
 
 
 def _turn(where: str, session: str, position: int, item: Any, time: datetime) -> Turn | None:
-    if not isinstance(item, dict):
-        raise BadInput(f"{where}, turn {position} is {type(item).__name__}, not an object")
-    for key in ("speaker", "text"):
-        if not isinstance(item.get(key), str):
-            raise BadInput(f"{where}, turn {position}: field {key!r} is missing or not text")
-    text = " ".join(part for part in (clean_text(item["text"]), image_note(item.get("blip_caption"))) if part)
+    where = f"{where}, turn {position}"
+    speaker, said = (text_in(where, object_in(where, item), key) for key in ("speaker", "text"))
+    text = " ".join(part for part in (clean_text(said), image_note(item.get("blip_caption"))) if part)
     if not text:
         return None
     # Ids in the data are D{session}:{turn}; deriving them makes a duplicate impossible.
@@ -94,7 +87,7 @@ def _turn(where: str, session: str, position: int, item: Any, time: datetime) ->
         id=turn_id(session, position),
         session=session,
         position=position,
-        speaker=clean_text(item["speaker"]) or "unknown",
+        speaker=clean_text(speaker) or "unknown",
         text=text,
         time=time,
     )
@@ -125,10 +118,8 @@ def _facts(name: str, observations: Any, known: set[str]) -> Iterator[GivenFact]
             raise BadInput(
                 f"{where}: such a field is called session_1_observation, with the session's number"
             )
-        for speaker, items in object_in(where, by_speaker).items():
-            if not isinstance(items, list):
-                raise BadInput(f"{where}, {speaker}: {type(items).__name__} is not a list of observations")
-            for number, item in enumerate(items, start=1):
+        for speaker in object_in(where, by_speaker):
+            for number, item in enumerate(list_in(where, by_speaker, speaker), start=1):
                 yield _fact(f"{where}, {speaker}, observation {number}", match[1], speaker, item, known)
 
 

@@ -98,20 +98,6 @@ def _spent(record: QuestionRecord) -> int:
     return sum(record.shown.tokens.values())
 
 
-Grouped = dict[Pattern, list[QuestionRecord]]
-
-
-def grouped(records: Sequence[QuestionRecord], theta: Theta, task: Task) -> Grouped:
-    """The failed questions by pattern, the most frequent one first."""
-    groups: Grouped = {}
-    for record in records:
-        if task.has_failed(record):
-            # Scored as it is; what tells why is taken away after that.
-            seen = record.blanked() if task.blank else record
-            groups.setdefault(pattern_of(seen, theta), []).append(seen)
-    return dict(sorted(groups.items(), key=lambda one: -len(one[1])))
-
-
 def diagnoser_input(
     records: Sequence[QuestionRecord], theta: Theta, task: Task, tried: Sequence[Mapping[str, Any]]
 ) -> DiagnoserInput:
@@ -123,8 +109,14 @@ def diagnoser_input(
         task: What is to grow, and how many failures are shown.
         tried: What earlier rounds changed, and what became of it.
     """
-    groups = grouped(records, theta, task)
-    chosen = _sampled([(name, one) for name, own in groups.items() for one in own], task)
+    by_pattern: dict[Pattern, list[QuestionRecord]] = {}
+    for record in records:
+        if task.has_failed(record):
+            # Scored as it is; what tells why is taken away after that.
+            seen = record.blanked() if task.blank else record
+            by_pattern.setdefault(pattern_of(seen, theta), []).append(seen)
+    groups = sorted(by_pattern.items(), key=lambda one: -len(one[1]))
+    chosen = _sampled([(name, one) for name, own in groups for one in own], task)
     return DiagnoserInput(
         objective=task.aim,
         score=task.score(records),
@@ -132,7 +124,7 @@ def diagnoser_input(
         dimensions=views(theta),
         patterns=[
             PatternView(name=name, count=len(own), share=round(len(own) / len(records), 4))
-            for name, own in groups.items()
+            for name, own in groups
         ],
         held=[] if task.blank else _held(records),
         failures=[_failure(n, name, record, task) for n, (name, record) in enumerate(chosen, 1)],

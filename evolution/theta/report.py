@@ -8,7 +8,6 @@ from memcycle.evals.plot import Axis, Series, line_plot
 from memcycle.evals.records import versions
 from memcycle.evals.report import number, table
 from memcycle.evolution.lab import Lab
-from memcycle.evolution.report import between
 
 
 def trajectory(summary: Mapping[str, Any]) -> str:
@@ -50,6 +49,11 @@ def report(lab: Lab, summary: Mapping[str, Any], command: str) -> str:
     )
 
 
+def _between(ends: Sequence[float] | None) -> str:
+    """An interval in words."""
+    return "" if ends is None else f"[{ends[0]:.3f}, {ends[1]:.3f}]"
+
+
 def _setting(lab: Lab, command: str) -> str:
     task = lab.task
     splits = ", ".join(
@@ -76,11 +80,11 @@ def _held_out(summary: Mapping[str, Any]) -> str:
     rows += [(name, own) for name, own in summary["beside"].items()]
     if summary["random"] is not None:
         rows.append((f"random search, {len(summary['random']['seeds'])} seeds", summary["random"]))
-    gain, interval = number(summary["gain"]["gain"], "+.3f"), between(summary["gain"]["interval"])
+    gain, interval = number(summary["gain"]["gain"], "+.3f"), _between(summary["gain"]["interval"])
     lines = table(
         ("configuration", "held out", "95 % interval", "tokens"),
         [
-            (name, number(own["held_out"]), between(own["interval"]), number(own.get("tokens"), ",.0f"))
+            (name, number(own["held_out"]), _between(own["interval"]), number(own.get("tokens"), ",.0f"))
             for name, own in rows
         ],
     )
@@ -145,7 +149,7 @@ def _ablation(found: Mapping[str, Any] | None) -> str:
             row["switched"],
             number(row["score"]),
             number(row["gain"], "+.3f"),
-            between(row["interval"]),
+            _between(row["interval"]),
         )
         for row in found["rows"]
     ]

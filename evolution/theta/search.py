@@ -5,8 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from memcycle.core.theta import SIGNALS_OF_VIEW, Theta
-from memcycle.evolution.lab import Lab
-from memcycle.evolution.report import held_out, interval, paired
+from memcycle.evolution.lab import Lab, held_out, interval, paired
 from memcycle.evolution.splits import Split
 from memcycle.evolution.theta.space import capped, drawn, fingerprint
 

@@ -94,7 +94,7 @@ def test_evidence_is_mended():
         ([sample(observation=["x"])], ["made-up", "'observation'"]),
         ([sample(observation={"first": {}})], ["made-up, first", "session_1_observation"]),
         ([sample(observation={"session_2_observation": []})], ["session_2_observation", "not an object"]),
-        ([sample(observation={"session_2_observation": {"Ann": "x"}})], ["session_2_observation, Ann"]),
+        ([sample(observation={"session_2_observation": {"Ann": "x"}})], ["session_2_observation", "'Ann'"]),
         (
             [sample(observation={"session_2_observation": {"Ann": [["only text"]]}})],
             ["session_2_observation, Ann, observation 1"],

@@ -16,7 +16,6 @@ from memcycle.evals.metrics import (
     counted,
     counted_turns,
     fitting,
-    nothing_found,
     recall,
     scores,
     token_f1,
@@ -167,9 +166,9 @@ def test_everything_is_found_in_everything():
     assert whole_context(turns, ()).shown is None
 
 
-def test_a_crash_found_nothing_of_what_there_was_to_find():
+def test_an_empty_list_found_nothing_of_what_there_was_to_find():
     for gold in [(), ("D1:1",)]:
-        done = nothing_found(gold, plan(sample()))
+        done = scores([], gold, plan=plan(sample()), sessions={})
         assert done.shown == (0.0 if gold else None), gold
         assert set(done.recall.values()) == ({0.0} if gold else set()), gold
 
