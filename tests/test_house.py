@@ -29,6 +29,10 @@ def _defined(tree: ast.Module) -> set[str]:
     return names
 
 
+def test_the_limits_hold():
+    assert broken(measure().figures()) == []
+
+
 def test_what_the_page_names_is_there():
     assert len(NAMED) > 30
     missing = [
