@@ -60,7 +60,7 @@ class Bm25:
 
 
 class Baselines:
-    """The ways of searching over one conversation's stored entries."""
+    """The ways of searching over one conversation's stored entries. `turns`: the full context, in order."""
 
     def __init__(self, entries: Sequence[Entry], embed: Embed) -> None:
         """Over entries, raw turns and facts, in conversation order; others are left out."""
@@ -69,6 +69,7 @@ class Baselines:
         self._vectors = embed([entry.text for entry in self._entries])
         self._bm25 = Bm25([_dated(entry) for entry in self._entries])
         self._raw = np.array([entry.granularity == "raw" for entry in self._entries], dtype=bool)
+        self.turns = [entry for entry in self._entries if entry.granularity == "raw"]
 
     def rankings(self, question: str) -> dict[str, list[Entry]]:
         """All that each way of `RANKED` looks at, best first; a way with nothing to look at is left out."""
@@ -86,11 +87,6 @@ class Baselines:
             "facts_only": self._best(dense, ~self._raw),
         }
         return {name: entries for name, entries in found.items() if entries}
-
-    @property
-    def turns(self) -> list[Entry]:
-        """Every raw turn in order: the full context."""
-        return [entry for entry in self._entries if entry.granularity == "raw"]
 
     def _best(self, scores: Floats, among: NDArray[np.bool_] | None = None) -> list[Entry]:
         """Entries by falling score; equal scores in conversation order."""

@@ -20,8 +20,6 @@ from memcycle.evals.records import (
 )
 
 _P95 = 0.95
-Ways = Callable[[Record], Scores | None]
-"""The scores of one way of searching in a record; None where it was not asked."""
 
 
 def summarized(
@@ -73,8 +71,10 @@ def _figures(plan: Plan, records: Sequence[Record]) -> dict[str, Any]:
     }
 
 
-def _evidence(plan: Plan, records: Sequence[Record], way: Ways) -> dict[str, Any]:
-    """How one way of searching does, over the questions with gold turns."""
+def _evidence(
+    plan: Plan, records: Sequence[Record], way: Callable[[Record], Scores | None]
+) -> dict[str, Any]:
+    """How one way of searching does, over the questions with gold turns that were asked so."""
     asked = [scores for record in records if record.gold_turns and (scores := way(record)) is not None]
 
     def by(field: str, keys: Iterable[int]) -> dict[str, float | None]:

@@ -26,7 +26,6 @@ from memcycle.evals.folder import RunFolder
 from memcycle.evals.records import OBSERVATIONS, RULES, Plan, Record, StoredConversation, reader_of
 from memcycle.evals.report import recall_plot, report, summarized
 from memcycle.evals.subjects import base_scope, open_memory, store
-from memcycle.memory import Memory
 from memcycle.stores.embedders import open_embedder
 
 if TYPE_CHECKING:
@@ -91,27 +90,23 @@ def run_conversation(job: Job, tell: Tell, *, embeddings: "Embeddings | None" = 
             told = partial(Progress, "storing", sample.id)
             tell(store(memory, sample, plan.facts, lambda done, total: tell(told(done, total))))
     with opened(plan.model if plan.answers else RULES) as memory:
-        asker = _asker(job, memory, embeddings)
+        baselines = None
+        if plan.baselines:
+            embedder = open_embedder(memory.settings, embeddings, World())
+            baselines = Baselines(memory.bank.entries(base_scope(sample)), embedder.embed)
+        judged = plan.judge if plan.answers else None
+        asker = Asker(
+            plan=plan,
+            memory=memory,
+            scope=base_scope(sample),
+            sessions={turn.id: turn.session for turn in sample.conversation.turns},
+            baselines=baselines,
+            judge=AnswerJudge(judged, base_url=job.base_url) if judged else None,
+        )
         waits = plan.answers and (plan.model != RULES or plan.judge not in (None, RULES))
         for record in ask_all(asker.ask, job.todo, waits=waits):
             tell(record)
     tell(Finished(sample.id))
-
-
-def _asker(job: Job, memory: Memory, embeddings: "Embeddings | None") -> Asker:
-    plan, scope, bank = job.plan, base_scope(job.sample), memory.bank
-    baselines = None
-    if plan.baselines:
-        embedder = open_embedder(memory.settings, embeddings, World())
-        baselines = Baselines(bank.entries(scope), embedder.embed)
-    return Asker(
-        plan=plan,
-        memory=memory,
-        scope=scope,
-        sessions={turn.id: turn.session for turn in job.sample.conversation.turns},
-        baselines=baselines,
-        judge=AnswerJudge(plan.judge, base_url=job.base_url) if plan.judge and plan.answers else None,
-    )
 
 
 LOOK_SECONDS = 0.5

@@ -12,7 +12,7 @@ from memcycle.evolution.evolve import build_evolve
 from memcycle.evolution.lab import Lab, held_out, paired
 from memcycle.evolution.splits import Split
 from memcycle.evolution.theta.report import report, trajectory
-from memcycle.evolution.theta.search import ablated, evaluated, random_search
+from memcycle.evolution.theta.search import ablated, random_search
 from memcycle.evolution.theta.space import capped, fingerprint
 from memcycle.memory import roles_of
 
@@ -53,6 +53,8 @@ def run(
     memory = values["best"]["memory"]
     named = best.model_copy(update={"version": f"evolved-{fingerprint(best)[:8]}"})
     named.save(folder.best)
+    # The same configuration again costs nothing.
+    evaluations = len({(row["theta"], row["memory"]) for row in values["rows"]})
     before, after = lab.evaluate(task.start, "held_out"), lab.evaluate(best, "held_out", memory)
     summary = {
         "rounds": values["rows"],
@@ -64,7 +66,7 @@ def run(
             **held_out(lab, best, memory),
         },
         "gain": paired(lab, after, before),
-        "random": random_search(lab, evaluated(values["rows"])),
+        "random": random_search(lab, evaluations),
         "beside": {
             name: held_out(lab, capped(theta, task.token_budget)) for name, theta in (beside or {}).items()
         },

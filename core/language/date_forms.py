@@ -1,4 +1,4 @@
-"""Time expressions that name a date: "7 May 2023", "May 2023", "in 2022", "the 90s"."""
+"""Forms of time expressions ("7 May 2023", "the 90s", "last Friday") and what they mean."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -358,70 +358,8 @@ def _since_then(match: re.Match[str], frame: Frame) -> When | None:
     return when._replace(approximate=when.approximate or bool(match["rough"]))
 
 
-def _days_back(_: re.Match[str], frame: Frame) -> When:
-    return shifted(frame.today, "day", -3, vague=True)
-
-
 def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.IGNORECASE)
-
-
-def relative_readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
-    """Every relative form with its reader."""
-    yield (
-        _compile(
-            rf"(?:earlier\s+)?(?P<day>{'|'.join(sorted(_DAYS, key=len, reverse=True))}){_PART}".replace(
-                " ", r"\s+"
-            )
-        ),
-        _day_word,
-    )
-    yield (
-        _compile(
-            rf"(?:(?P<rough>{ROUGHLY})\s+)?(?P<count>{COUNT})\s+{_UNIT}(?P<half>\s+and\s+a\s+half)?\s+"
-            r"(?:ago|back(?!\s+(?:to|in|from)))"
-        ),
-        _ago,
-    )
-    yield _compile(rf"in\s+(?:{ROUGHLY}\s+)?(?P<count>{COUNT})\s+{_UNIT}(?:'?\s+time)?"), _ahead
-    yield _compile(rf"(?P<count>{COUNT})\s+{_UNIT}\s+from\s+(?:now|today)"), _ahead
-    yield _compile(rf"(?P<count>{COUNT})\s+(?P<unit>hours?|minutes?|mins?)\s+ago"), _clock_ago
-    yield _compile(rf"{_WHICH}\s+(?P<name>{_WEEKDAY}){_PART}"), _which_weekday
-    yield _compile(rf"on\s+(?P<name>{_WEEKDAY}){_PART}"), _on_weekday
-    yield _compile(rf"(?P<name>{_WEEKDAY})\s+(?:morning|afternoon|evening|night)"), _on_weekday
-    yield (
-        _compile(rf"(?:(?:earlier|later)\s+)?{_WHICH}\s+(?P<unit>week|weekend|month|year|decade)"),
-        _which_unit,
-    )
-    yield _compile(r"(?:over|at|on|during|for|had\s+a(?:n)?\s+\w+)\s+the\s+weekend"), _the_weekend
-    yield (
-        _compile(r"the\s+(?P<unit>week|weekend|month|year)\s+(?P<side>before last|after next)"),
-        _before_last,
-    )
-    yield _compile(rf"{_WHICH}\s+(?P<name>{one_of(SEASONS)})"), _season
-    yield _compile(rf"{_WHICH}\s+(?P<name>{one_of(MONTHS)})"), _which_month
-    yield _compile(rf"{_WHICH}\s+(?P<name>{one_of(HOLIDAYS)})"), _holiday
-    yield (
-        _compile(
-            r"(?P<prep>in|since|until|till|by|during|back\s+in|from)\s+(?:early\s+|late\s+|mid-?\s?"
-            r"|the\s+(?:beginning|end|middle)\s+of\s+)?"
-            rf"(?P<name>{one_of(MONTHS)})(?!\s+(?:be|have|not|[0-9]))"
-        ),
-        bare_month,
-    )
-    yield _compile(r"on\s+the\s+(?P<number>[0-9]{1,2})(?:st|nd|rd|th)"), _day_of_month
-    yield (
-        _compile(
-            rf"(?:for\s+)(?:the\s+(?:past|last)\s+)?(?:(?P<rough>{ROUGHLY})\s+)?(?P<count>{COUNT})\s+"
-            rf"{_UNIT}(?P<now>\s+(?:now|already))?"
-        ),
-        _since_then,
-    )
-    yield (
-        _compile(rf"(?:(?P<rough>{ROUGHLY})\s+)?(?P<count>{COUNT})\s+{_UNIT}(?P<now>\s+(?:now|already))"),
-        _since_then,
-    )
-    yield _compile(r"the\s+other\s+(?:day|night)"), _days_back
 
 
 _MONTH = rf"(?P<month>{one_of(MONTHS)})\.?"
@@ -487,8 +425,8 @@ def _decade(match: re.Match[str], frame: Frame) -> When:
     return When(date(year if year <= frame.today.year else year - 100, 1, 1), "year", approximate=True)
 
 
-def absolute_readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
-    """Every absolute form with its reader."""
+def readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
+    """Every form with its reader: those that name a date, then those that lean on the moment of telling."""
     yield (
         _compile(
             rf"{_YEAR}-(?P<m>[0-9]{{1,2}})-(?P<d>[0-9]{{1,2}})"
@@ -515,6 +453,63 @@ def absolute_readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
             r"(?:the\s+)(?:early\s+|mid-?\s?|late\s+)?['’]?(?P<decade>(?:1[0-9]|20)[0-9]0" r"|[0-9]0)['’]?s"
         ),
         _decade,
+    )
+    yield (
+        _compile(
+            rf"(?:earlier\s+)?(?P<day>{'|'.join(sorted(_DAYS, key=len, reverse=True))}){_PART}".replace(
+                " ", r"\s+"
+            )
+        ),
+        _day_word,
+    )
+    yield (
+        _compile(
+            rf"(?:(?P<rough>{ROUGHLY})\s+)?(?P<count>{COUNT})\s+{_UNIT}(?P<half>\s+and\s+a\s+half)?\s+"
+            r"(?:ago|back(?!\s+(?:to|in|from)))"
+        ),
+        _ago,
+    )
+    yield _compile(rf"in\s+(?:{ROUGHLY}\s+)?(?P<count>{COUNT})\s+{_UNIT}(?:'?\s+time)?"), _ahead
+    yield _compile(rf"(?P<count>{COUNT})\s+{_UNIT}\s+from\s+(?:now|today)"), _ahead
+    yield _compile(rf"(?P<count>{COUNT})\s+(?P<unit>hours?|minutes?|mins?)\s+ago"), _clock_ago
+    yield _compile(rf"{_WHICH}\s+(?P<name>{_WEEKDAY}){_PART}"), _which_weekday
+    yield _compile(rf"on\s+(?P<name>{_WEEKDAY}){_PART}"), _on_weekday
+    yield _compile(rf"(?P<name>{_WEEKDAY})\s+(?:morning|afternoon|evening|night)"), _on_weekday
+    yield (
+        _compile(rf"(?:(?:earlier|later)\s+)?{_WHICH}\s+(?P<unit>week|weekend|month|year|decade)"),
+        _which_unit,
+    )
+    yield _compile(r"(?:over|at|on|during|for|had\s+a(?:n)?\s+\w+)\s+the\s+weekend"), _the_weekend
+    yield (
+        _compile(r"the\s+(?P<unit>week|weekend|month|year)\s+(?P<side>before last|after next)"),
+        _before_last,
+    )
+    yield _compile(rf"{_WHICH}\s+(?P<name>{one_of(SEASONS)})"), _season
+    yield _compile(rf"{_WHICH}\s+(?P<name>{one_of(MONTHS)})"), _which_month
+    yield _compile(rf"{_WHICH}\s+(?P<name>{one_of(HOLIDAYS)})"), _holiday
+    yield (
+        _compile(
+            r"(?P<prep>in|since|until|till|by|during|back\s+in|from)\s+(?:early\s+|late\s+|mid-?\s?"
+            r"|the\s+(?:beginning|end|middle)\s+of\s+)?"
+            rf"(?P<name>{one_of(MONTHS)})(?!\s+(?:be|have|not|[0-9]))"
+        ),
+        bare_month,
+    )
+    yield _compile(r"on\s+the\s+(?P<number>[0-9]{1,2})(?:st|nd|rd|th)"), _day_of_month
+    yield (
+        _compile(
+            rf"(?:for\s+)(?:the\s+(?:past|last)\s+)?(?:(?P<rough>{ROUGHLY})\s+)?(?P<count>{COUNT})\s+"
+            rf"{_UNIT}(?P<now>\s+(?:now|already))?"
+        ),
+        _since_then,
+    )
+    yield (
+        _compile(rf"(?:(?P<rough>{ROUGHLY})\s+)?(?P<count>{COUNT})\s+{_UNIT}(?P<now>\s+(?:now|already))"),
+        _since_then,
+    )
+    yield (
+        _compile(r"the\s+other\s+(?:day|night)"),
+        lambda _, frame: shifted(frame.today, "day", -3, vague=True),
     )
 
 

@@ -19,16 +19,15 @@ from memcycle.core.language.date_forms import (
     Reader,
     Reading,
     When,
-    absolute_readers,
     midnight,
     one_of,
     plausible,
-    relative_readers,
+    readers,
     week_of,
 )
 from memcycle.core.language.tokens import per_text
 
-_READERS = [*absolute_readers(), *relative_readers()]
+_READERS = list(readers())
 _ANCHOR = re.compile(
     r"[0-9]|\b(?:day|today|tonight|tomorrow|night|morning|afternoon|evening|yesterday|week"
     r"|weekend|month|year|decade|hour"

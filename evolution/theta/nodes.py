@@ -140,12 +140,23 @@ class Evolving:
         done = decision(state, task, sum(count["calls"] for count in usage.values()))
         best = _now(state) if is_best(state) else _known(state)
         update: dict[str, Any] = {"best": best, "action": done.action, "why": done.why, "flat": done.flat}
-        update["rows"] = [*state["rows"], _row(state, done.action, done.why, best)]
+        row = Row(
+            round=state["round"],
+            decision=done.action,
+            why=done.why,
+            train=state["train"],
+            guard=state["guard"],
+            theta=fingerprint(Theta.model_validate(state["theta"])),
+            memory=state["memory"],
+            origin=state["origin"],
+            best=best["round"] == state["round"],
+        )
+        update["rows"] = [*state["rows"], row]
         update["tried"] = _tried(state, state["stands"])
         if done.action != "stop":
             update |= self._next(state, done.action, Theta.model_validate(best["theta"]), lab)
-        row = {**update["rows"][-1], "next": update.get("changes", {}), "reread": update.get("reread", False)}
-        lab.folder.write(lab.folder.round(state["round"]) / "decision.json", row)
+        after = {"next": update.get("changes", {}), "reread": update.get("reread", False)}
+        lab.folder.write(lab.folder.round(state["round"]) / "decision.json", {**row, **after})
         return update
 
     def _next(self, state: EvolveState, action: str, best: Theta, lab: Lab) -> dict[str, Any]:
@@ -225,20 +236,6 @@ def _tried(state: EvolveState, stands: bool) -> list[dict[str, Any]]:
         return state["tried"]
     outcome = KEPT if stands else TAKEN_BACK
     return [*state["tried"], {"round": state["round"], "changes": state["changes"], "outcome": outcome}]
-
-
-def _row(state: EvolveState, action: Any, why: str, best: Best) -> Row:
-    return Row(
-        round=state["round"],
-        decision=action,
-        why=why,
-        train=state["train"],
-        guard=state["guard"],
-        theta=fingerprint(Theta.model_validate(state["theta"])),
-        memory=state["memory"],
-        origin=state["origin"],
-        best=best["round"] == state["round"],
-    )
 
 
 def _total(records: dict[Split, list[QuestionRecord]]) -> Usage:

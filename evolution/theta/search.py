@@ -1,6 +1,5 @@
 """What the loop is compared with: random search beside it, and each mechanism switched the other way."""
 
-from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -34,11 +33,6 @@ def random_search(lab: Lab, evaluations: int) -> dict[str, Any] | None:
         "evaluations": evaluations,
         "seeds": runs,
     }
-
-
-def evaluated(rows: Sequence[Mapping[str, Any]]) -> int:
-    """How many configurations the rounds evaluated; the same one again costs nothing."""
-    return len({(row["theta"], row["memory"]) for row in rows})
 
 
 _SIGNALS = {
