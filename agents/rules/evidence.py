@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from memcycle.agents.rules.constructor import forget_request
 from memcycle.agents.rules.content import content, denies, own_words
 from memcycle.agents.rules.slots import SPEAKER, owner_of
 from memcycle.agents.rules.statements import FIRST_PERSON, SMALL_TALK, sentences_of, supposes
@@ -182,7 +183,8 @@ def _sentences(parsed: ParsedQuestion, memory: MemoryView) -> Iterator[str]:
         topics = (
             memory.granularity == "episode" and _TOPICS.match(text) and not _OF_TALK.search(parsed.question)
         )
-        if not is_question(text) and not wished and not topics and content(text) - SMALL_TALK:
+        states = not (is_question(text) or wished or topics or forget_request(text))
+        if states and content(text) - SMALL_TALK:
             yield text
 
 

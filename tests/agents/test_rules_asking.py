@@ -86,6 +86,7 @@ def test_a_question_a_wish_and_function_words_answer_nothing():
         ("What did Ines sell?", CHAT),
         ("Who won the cup?", CHAT),
         ("Who won the cup?", []),
+        ("Where do I live?", [memory(0, "user", "Please forget that I live in Vienna.")]),
     ]:
         found = answered(question, evidence)
         assert (found.answerable, found.answer, found.citations) == (False, "I have nothing on that.", []), (
