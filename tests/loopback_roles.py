@@ -27,7 +27,9 @@ _MARK = re.compile(
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r' (\w+)="([^"]*)"')
-_INPUTS = {role: get_args(hint)[0] for role, hint in get_type_hints(Roles).items() if role in OUTPUTS}
+_INPUTS: dict[str, type[RoleInput]] = {
+    role: get_args(hint)[0] for role, hint in get_type_hints(Roles).items() if role in OUTPUTS
+}
 _OUTLINES = {role: outline(strict_schema(model, role)) for role, model in OUTPUTS.items()}
 _TITLES = {"Keep:": "keep", "Already stored:": "redundant", "In conflict:": "conflicts"}
 _FIELDS = {"said": "time", "happened": "event_time", "precision": "event_precision"}
@@ -61,7 +63,7 @@ def input_of(body: dict[str, Any]) -> RoleInput:
     if found is None:
         raise ValueError(f"this is not the shipped prompt of {role}: {prompt[:200]}")
     shown, model = found.groupdict(), _INPUTS[role]
-    values = _EXCEPTIONS.get(role, lambda _: {})(shown)
+    values = _EXCEPTIONS[role](shown) if role in _EXCEPTIONS else {}
     for name, field in model.model_fields.items():
         placeholder = name if name in shown else _SHOWN_AS.get(name)
         if name not in values and placeholder in shown:
@@ -120,7 +122,8 @@ def _view(model: type[View]) -> Callable[[dict[str, Any], str], Any]:
 
 
 def _memory(about: dict[str, Any], text: str) -> MemoryView:
-    return _view(MemoryView)({**about, "current": about.get("current") != "no"}, text)
+    current = about.get("current") != "no"
+    return MemoryView.model_validate({**about, "current": current, "text": _plain(text)})
 
 
 def _new_fact(about: dict[str, Any], inner: str) -> NewFact:
