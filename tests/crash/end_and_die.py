@@ -149,7 +149,7 @@ def arm(node: str, moment: str) -> None:
     """From here on the process dies at this node."""
     if node == "mirror":
         Mirror.drain = lambda *_: die()  # type: ignore[method-assign]
-    made = wiring.node
+    made = wiring.Node
 
     def dying(name: str, body: Any, **how: Any) -> Runnable[Any, Any]:
         whole = made(name, body, **how)
@@ -158,7 +158,7 @@ def arm(node: str, moment: str) -> None:
         passing = RunnableLambda(lambda value: (die(), value)[1])
         return passing | whole if moment == "before" else whole | passing
 
-    wiring.node = dying
+    wiring.Node = dying  # type: ignore[misc,assignment]
 
 
 def end(home: Path) -> None:
