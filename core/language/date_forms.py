@@ -408,7 +408,7 @@ def _month(match: re.Match[str], _: Frame) -> When:
     return When(date(int(match["year"]), MONTHS[match["month"].lower()], 1), "month")
 
 
-def _season_absolute_dates(match: re.Match[str], _: Frame) -> When:
+def _season_of_year(match: re.Match[str], _: Frame) -> When:
     return When(date(int(match["year"]), SEASONS[match["season"].lower()], 1), "season")
 
 
@@ -440,7 +440,7 @@ def readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
     yield _compile(rf"(?:the\s+)?{_DAY}\s+(?:of\s+)?{_MONTH}"), _yearless
     yield _compile(rf"{_MONTH}\s+(?:the\s+)?{_DAY}(?![:0-9]|\s*(?:am|pm)\b)"), _yearless
     yield _compile(rf"(?:(?:early|mid|late)[- ])?{_MONTH},?\s+(?:of\s+)?{_YEAR}"), _month
-    yield _compile(rf"(?P<season>{one_of(SEASONS)})\s+(?:of\s+)?{_YEAR}"), _season_absolute_dates
+    yield _compile(rf"(?P<season>{one_of(SEASONS)})\s+(?:of\s+)?{_YEAR}"), _season_of_year
     yield (
         _compile(
             r"(?:in|since|until|till|by|from|during|before|after|around|year|early|late"

@@ -245,12 +245,12 @@ def maintain(
     with open_memory(settings, user=user, workspace=workspace, read_only=dry_run) as memory:
         done = memory.maintain(dry_run=dry_run)
     if as_json:
-        print_json({"user": user, "workspace": workspace, "dry_run": dry_run, **_plain_tidy(done)})
+        print_json({"user": user, "workspace": workspace, "dry_run": dry_run, **_maintenance_json(done)})
     else:
         _show(done, dry_run=dry_run)
 
 
-def _plain_tidy(done: "Maintenance") -> dict[str, Any]:
+def _maintenance_json(done: "Maintenance") -> dict[str, Any]:
     def entry(one: "Entry") -> dict[str, Any]:
         return {"id": one.id, "granularity": one.granularity, "kind": one.kind, "text": one.text}
 
