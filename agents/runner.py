@@ -9,7 +9,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config
 
 from memcycle.agents.provider_errors import rejects_budget, rejects_rung, reply_in_error
 from memcycle.agents.reply import (
@@ -38,6 +39,10 @@ _EXCERPT = 200
 _SHOWN_BACK = 4000
 _MIN_BUDGET = 4096
 _BUDGET_FIELDS = ("max_tokens", "max_output_tokens", "num_predict", "max_new_tokens")
+_RESPONSES_API = (
+    "use_responses_api", "output_version", "reasoning", "include", "truncation", "use_previous_response_id",
+)  # fmt: skip
+"""Settings of a `ChatOpenAI` by which it may speak OpenAI's Responses API, which takes schemas otherwise."""
 _log = logging.getLogger(__name__)
 
 
@@ -65,7 +70,6 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
         self._schema = strict_schema(output, role)
         self._rungs = _rungs(model, self._schema)
         self._rung = 0
-        self._runnable: Runnable[Input, Any] = RunnableLambda(self._run, self._arun, name=role)
 
     @property
     def rung(self) -> str:
@@ -89,19 +93,13 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
             PromptError: this run's own prompt cannot be used.
             Exception: errors of the provider, as they are.
         """
-        output: Output = self._runnable.invoke(input, config)
-        return output
+        config = ensure_config(config)
+        return drive(self._talk(input, config), lambda asked: asked.runnable.invoke(asked.messages, config))
 
     async def ainvoke(self, input: Input, config: RunnableConfig | None = None, **_: Any) -> Output:  # noqa: A002
         """As `invoke`, with the model awaited natively."""
-        output: Output = await self._runnable.ainvoke(input, config)
-        return output
-
-    def _run(self, value: Input, config: RunnableConfig) -> Output:
-        return drive(self._talk(value, config), lambda asked: asked.runnable.invoke(asked.messages, config))
-
-    async def _arun(self, value: Input, config: RunnableConfig) -> Output:
-        talk = self._talk(value, config)
+        config = ensure_config(config)
+        talk = self._talk(input, config)
         return await adrive(talk, lambda asked: asked.runnable.ainvoke(asked.messages, config))
 
     def _talk(self, value: Input, config: RunnableConfig) -> Generator[_Request, Any, Output]:
@@ -136,7 +134,7 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
         larger = _with_larger_budget(self.model, output_tokens(reply)) if was_cut(reply) else None
         if larger is None:
             return reply
-        rung = {rung.name: rung for rung in _rungs(larger, self._schema)}[self.rung]
+        rung = _rungs(larger, self._schema)[self._rung]
         try:
             return (yield from self._ask(rung, messages))
         except Exception as error:
@@ -192,10 +190,7 @@ def _rungs(model: BaseChatModel, schema: dict[str, Any]) -> list[_Rung]:
     """The rungs this model class offers, best first. What its server accepts shows when it is asked."""
     rungs: list[_Rung] = []
     bindings: dict[str, Callable[[], Runnable[Any, Any]]] = {
-        # A dict schema: with a pydantic one the SDK validates, and raises even with include_raw.
-        "json_schema": lambda: model.with_structured_output(
-            schema, method="json_schema", strict=True, include_raw=True
-        ),
+        "json_schema": lambda: _with_schema(model, schema),
         "tools": lambda: model.bind_tools([schema], tool_choice=schema["title"]),
     }
     for name, bind in bindings.items():
@@ -204,6 +199,20 @@ def _rungs(model: BaseChatModel, schema: dict[str, Any]) -> list[_Rung]:
         except (NotImplementedError, TypeError, ValueError) as error:
             _log.debug("%s offers no %s: %s", type(model).__name__, name, error)
     return [*rungs, _Rung("text", model)]
+
+
+def _with_schema(model: BaseChatModel, schema: dict[str, Any]) -> Runnable[Any, Any]:
+    """The model with replies after the schema.
+
+    On OpenAI's chat completions the schema is a plain part of the request: the client would copy it each
+    time and read each reply twice, which costs as much again as all the rest of a call.
+    """
+    if not hasattr(model, "extra_body") or any(getattr(model, name, None) for name in _RESPONSES_API):
+        # A dict schema: with a pydantic one the SDK validates, and raises even with include_raw.
+        return model.with_structured_output(schema, method="json_schema", strict=True, include_raw=True)
+    named = {"name": schema["title"], "schema": schema, "strict": True}
+    wanted = {"response_format": {"type": "json_schema", "json_schema": named}}
+    return model.bind(extra_body={**(model.extra_body or {}), **wanted})
 
 
 def _with_larger_budget(model: BaseChatModel, used: int) -> BaseChatModel | None:
