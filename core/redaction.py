@@ -2,10 +2,12 @@
 
 What is found becomes `[redacted: kind]`. The same text always gives the same text, and one that was redacted
 stays as it is, so that a message handed in again is still the same message. Patterns find what looks like a
-secret, not what is one: they miss some and take some harmless text; see SECURITY.md.
+secret, not what is one: they miss some and take some harmless text; see SECURITY.md. They look at the text
+folded: without invisible characters and accents, every digit, space, dash and quotation mark a plain one.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -33,10 +35,11 @@ class Redact(BaseModel):
     """Which secrets are taken out of text; all common kinds by default.
 
     Attributes:
-        kinds: Common kinds: PEM and PGP private keys, passwords in URLs and beside their name, bearer tokens
-            and JWTs, API keys of the usual makers and beside their name, payment cards (checked by Luhn).
-        patterns: Regular expressions of your own by kind. Of one with a group named `secret` that group is
-            taken out, else the whole match.
+        kinds: Common kinds: PEM and PGP private keys, passwords and PINs in URLs and beside their name in
+            several languages, bearer tokens and JWTs, API keys of the usual makers and beside their name,
+            payment cards (checked by Luhn).
+        patterns: Regular expressions of your own by kind, searched in the text as it stands and folded. Of
+            one with a group named `secret` that group is taken out, else the whole match.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,6 +72,28 @@ class _Rule(NamedTuple):
     kind: str
     pattern: re.Pattern[str]
     holds: Callable[[str], bool] = lambda _: True
+    folds: bool = True
+
+
+class _Fold(dict[int, str]):
+    """What each character is folded to, by its code, as `str.translate` asks."""
+
+    def __missing__(self, code: int) -> str:
+        char, kind = chr(code), unicodedata.category(chr(code))
+        if kind == "Nd":
+            self[code] = str(unicodedata.decimal(char))
+        elif kind == "Pd" or char == "\N{MINUS SIGN}":
+            self[code] = "-"
+        elif kind in ("Pi", "Pf") or char in "„‚":
+            self[code] = '"'
+        else:
+            parts = unicodedata.normalize("NFKD", char)
+            bare = "".join(one for one in parts if unicodedata.category(one) not in ("Mn", "Me", "Cf"))
+            self[code] = unicodedata.normalize("NFC", bare)  # a Korean syllable is one character again
+        return self[code]
+
+
+_FOLD = _Fold()
 
 
 class Redactor:
@@ -78,7 +103,11 @@ class Redactor:
         own = {} if redact is None else redact.patterns
         kinds = () if redact is None else redact.kinds
         self._rules = [
-            *(_Rule(kind, re.compile(pattern)) for kind, pattern in own.items()),
+            *(
+                _Rule(kind, re.compile(pattern), folds=folds)
+                for kind, pattern in own.items()
+                for folds in (False, True)
+            ),
             *(rule for rule in _COMMON if rule.kind in kinds),
         ]
         self._names = [(kind, pattern) for kind, pattern in _NAMES.items() if kind in kinds]
@@ -121,7 +150,9 @@ class Redactor:
         if key in _IDENTITY:
             return value
         if isinstance(value, str) and value and not self._marks.fullmatch(value):
-            kind = next((kind for kind, name in self._names if name.fullmatch(str(key))), None)
+            kind = next(
+                (kind for kind, name in self._names if name.fullmatch(str(key).translate(_FOLD))), None
+            )
             if kind is not None:
                 return mark(kind)
         return self.data(value)
@@ -141,7 +172,7 @@ def mark(kind: str) -> str:
 
 def is_card(number: str) -> bool:
     """Whether it is the number of a payment card: of a known issuer's length, its last digit right (Luhn)."""
-    digits = re.sub(r"[ -]", "", number)
+    digits = re.sub(r"\D", "", number)
     if not _ISSUED.fullmatch(digits):
         return False
     doubled = (2 * int(digit) if place % 2 else int(digit) for place, digit in enumerate(reversed(digits)))
@@ -155,16 +186,37 @@ def _changed(stored: Stored, fields: Mapping[str, Any]) -> Stored:
 
 def _replaced(rule: _Rule, text: str) -> Iterator[str]:
     """The parts of a text without marks, what the rule finds in it replaced."""
+    read = text.translate(_FOLD) if rule.folds and not text.isascii() else text
+    places: list[int] | None = None
     at = done = 0
-    while found := rule.pattern.search(text, at):
+    while found := rule.pattern.search(read, at):
         start, end = found.span("secret" if "secret" in rule.pattern.groupindex else 0)
-        if start < end and rule.holds(text[start:end]):
-            yield text[done:start]
+        if start < end and rule.holds(read[start:end]):
+            places = places or _places(text, read)
+            yield text[done : places[start]]
             yield mark(rule.kind)
-            at = done = end
+            # What is invisible behind it goes along; a character folded to several goes whole.
+            at, done = end, max(places[end], places[end - 1] + 1)
         else:
             at = max(found.end(), at + 1)
     yield text[done:]
+
+
+def _places(text: str, read: str) -> list[int]:
+    """Where in the text each character of its folded form stands, and the end."""
+    if read is text:
+        return [*range(len(text) + 1)]
+    return [*(place for place, char in enumerate(text) for _ in _FOLD[ord(char)]), len(text)]
+
+
+def _folded(pattern: str) -> re.Pattern[str]:
+    """A pattern for folded text; its own words may be written as they are spelled."""
+    return re.compile(pattern.translate(_FOLD), re.IGNORECASE)
+
+
+def _beside(name: str, links: str, value: str) -> re.Pattern[str]:
+    """A value that is said behind its name and one of the links."""
+    return _folded(f"{name}(?:{links}){value}")
 
 
 def _is_odd(value: str) -> bool:
@@ -172,19 +224,51 @@ def _is_odd(value: str) -> bool:
     return bool(re.search(r"[\d_@#$%^&*+=~]|[a-z][A-Z]|\w[!?]\w", value))
 
 
+def _is_made_up(value: str) -> bool:
+    """Whether it has letters and digits and is no time or ordinal, nor a name such as 1Password."""
+    mixed = re.search(r"\d", value) and re.search(r"[^\W\d_]", value)
+    return bool(mixed) and not _NUMBERED.fullmatch(value)
+
+
 _ISSUED = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|35\d{14}"
     r"|6(?:011|5\d\d|4[4-9]\d|2\d\d)\d{12}"
 )
-_PASSWORD = r"(?:pass(?:word|wd|phrase|code)|passwort|kennwort|pwd)"  # noqa: S105 - words for one
-_KEY = r"(?:(?:api|access|secret|account|auth|private)[ _-]?(?:key|token|secret)|client[ _-]?secret)"
-_SET = r"[\"']?\s*[:=]\s*[\"']?"
-_SAID = r"\s+(?:is|ist)\s+[\"']?"
-_WORD = r"(?P<secret>[^\s\"']{3,}[^\s\"'.,;)])"
+_PASSWORD = (
+    r"(?:pass[ _-]?(?:word|wd|phrase|code)|passwort|kennwort|pwd|mot de passe|contraseña|senha"  # noqa: S105 - words for one
+    r"|palavra[ -]passe|parola d[\"']ordine|wachtwoord|hasło|пароль|密码|密碼|パスワード|비밀번호)"
+)
+_PIN = r"(?<![a-z])(?:pin|código pin|code pin|geheimzahl)(?:[ -]?(?:code|number|nummer))?"
+_KEY = (
+    r"(?:(?:api|access|secret|account|auth|private)[ _-]?(?:key|token|secret|schlüssel)|client[ _-]?secret"
+    r"|clé (?:d[\"'])?api|clave (?:de )?api)"
+)
+_FOR = (
+    r"(?:\s+(?:to|for|of|on|at|für|zum|zur|vom|von|pour|de|du|del|para|da|do|di|per|voor)(?:\s+[^\s.!?;:=]+){1,5}?"
+    r"|\s*\([^()\n]{1,40}\))"
+)
+_IS = (
+    r"(?:(?:[\"']s|\s+(?:is|was|are|will be|ist|war|lautet|heißt|est|était|es|era|é|è|jest|это)"
+    r"|[?,]?\s+(?:it[\"']s|c[\"']est|das ist))"
+    r"(?:\s+(?:now|still|just|simply|currently|jetzt|nun|maintenant|ahora))?|\s*[是为為はがは은는이가])"
+)
+_SET = rf"[\"']?(?:{_IS})?\s*(?:[:=]|[-=]>)\s*"
+_SAID = rf"[\"']?(?:{_FOR}\s*[:=]|{_FOR}?{_IS})\s*"
+_LOOSE = (
+    rf"(?:{_FOR}?(?:\s+(?:is|was|has been|to|changed|set|reset|in|auf|en|a)){{1,3}}"
+    r"|(?:\s+\w+){1,2}\s*[:=])?\s+"
+)
+_AS = "(?:as|is|als|ist|comme|est|como|es)"
+_WORD = r"[\"']?(?P<secret>[^\s\"']{3,}[^\s\"'.,;)])"
+_NO_LENGTH = r"(?!\S+\s+(?:char|digit|letter|zeichen|stellen|caract))"
+_QUOTED = r"[\"'](?P<secret>[^\"'\n]{3,100})[\"']"
+_DIGITS = r"[\"']?(?P<secret>\d(?:[ -]?\d){3,11})(?![\w-]|[.,:]\d)"
 
+
+_NUMBERED = _folded(rf"\d[\d:.,/-]*[a-z]{{0,4}}|.*{_PASSWORD}.*")
 _NAMES = {
-    "password": re.compile(rf"\w*?{_PASSWORD}", re.IGNORECASE),
-    "api key": re.compile(rf"\w*?{_KEY}", re.IGNORECASE),
+    "password": _folded(rf"\w*?{_PASSWORD}|{_PIN}"),
+    "api key": _folded(rf"\w*?{_KEY}"),
     "token": re.compile(r"authorization|bearer|(?:refresh|id)[_-]?token", re.IGNORECASE),
 }
 """Keys of JSON data whose value is a secret."""
@@ -215,17 +299,30 @@ _COMMON = [
     _Rule("api key", re.compile(r"\bSG\.[\w-]{16,}\.[\w-]{16,}")),
     _Rule(
         "api key",
-        re.compile(rf"\b{_KEY}(?:{_SET}|{_SAID})(?P<secret>[\w./+~-]{{7,}}[\w/+~-]=*)", re.IGNORECASE),
+        _beside(rf"\b{_KEY}", f"{_SET}|{_SAID}", r"[\"']?(?P<secret>[\w./+~-]{7,}[\w/+~-]=*)"),
         _is_odd,
     ),
-    _Rule("password", re.compile(rf"{_PASSWORD}{_SET}{_WORD}", re.IGNORECASE)),
-    _Rule("password", re.compile(rf"{_PASSWORD}{_SAID}{_WORD}", re.IGNORECASE), _is_odd),
+    _Rule("password", _beside(_PASSWORD, f"{_SET}|{_SAID}", _QUOTED)),
+    _Rule("password", _beside(_PASSWORD, _SET, _WORD)),
+    _Rule("password", _beside(_PASSWORD, _SAID, _NO_LENGTH + _WORD), _is_odd),
+    _Rule("password", _beside(_PASSWORD, _LOOSE, _WORD), _is_made_up),
+    _Rule(
+        "password",
+        _folded(rf"\b(?P<secret>[^\s\"']{{4,64}})[\"']?\s+{_AS}\s+(?:\w{{1,20}}\s+){{0,3}}{_PASSWORD}"),
+        _is_made_up,
+    ),
+    _Rule("password", _beside(_PIN, f"{_SET}|{_SAID}", _DIGITS)),
+    _Rule(
+        "card", _beside(r"\b(?:cvv2?|cvc2?|security code)", rf"{_SET}|{_SAID}|\s+", r"(?P<secret>\d{3,4})\b")
+    ),
     _Rule(
         "card",
-        # A look ahead, so that a number that is none does not hide one which begins inside it.
+        # A look ahead, so that a number that is none does not hide one which begins inside it. The last is a
+        # number in groups of any length, where no other digits stand beside it.
         re.compile(
-            r"(?<!\d)(?=(?P<secret>\d{13,19}|\d{4}([ -])\d{4}\2\d{4}\2\d{1,7}|\d{4}([ -])\d{6}\3\d{4,5})"
-            r"(?!\d))\d"
+            r"(?<!\d)(?=(?P<secret>\d{13,19}|\d{4}(?:[ ._/-]{1,3}\d{4}){2}[ ._/-]{1,3}\d{1,7}"
+            r"|\d{4}[ ._/-]{1,3}\d{6}[ ._/-]{1,3}\d{4,5}"
+            r"|(?<![\d+][ ._/-])(?<!\w)\d(?:[ _-]?\d){12,18}(?![ ._/-]?\d))(?!\d))\d"
         ),
         is_card,
     ),

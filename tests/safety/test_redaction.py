@@ -70,6 +70,11 @@ def test_patterns_of_ones_own():
     assert Redactor(own).text("B-123456 in room L2, not B-12") == (
         "[redacted: badge] in room [redacted: room], not B-12"
     )
+    assert (
+        Redactor(own).text("B-１２３\u200b456, Room\u00a0L2")
+        == "[redacted: badge], Room\u00a0[redacted: room]"
+    )
+    assert Redactor(Redact(kinds=(), patterns={"city": "Zürich"})).text("in Zürich") == "in [redacted: city]"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +110,10 @@ def test_data_is_searched_whole_and_keys_name_secrets():
         "api-key": "z",
         "notes": ["my password is hunter2", {"deep": ("sk-proj-abcDEF1234567890abcd", 7, None, True)}],
         "message_id": "4111111111111111",
+        "Contraseña": "w",
+        "pin": "4471",
         "monkey": "z",
+        "spin": "left",
     }
     assert ALL.data(value) == {
         "password": mark("password"),
@@ -113,7 +121,10 @@ def test_data_is_searched_whole_and_keys_name_secrets():
         "api-key": mark("api key"),
         "notes": ["my password is [redacted: password]", {"deep": (mark("api key"), 7, None, True)}],
         "message_id": "4111111111111111",
+        "Contraseña": mark("password"),
+        "pin": mark("password"),
         "monkey": "z",
+        "spin": "left",
     }
 
 
