@@ -2,10 +2,14 @@
 
 import json
 from functools import lru_cache
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 MAX_NAME = 512
+
+Visibility = Literal["user", "session"]
+"""Where what a session says is found while it goes on: in all sessions of its user, or in it alone."""
 
 
 class Scope(BaseModel):

@@ -11,6 +11,7 @@ from pydantic import Field, TypeAdapter, field_validator, model_validator
 
 from memcycle.core.entry import Granularity, Kind
 from memcycle.core.redaction import Redact
+from memcycle.core.scope import Visibility
 from memcycle.core.theta import Part, Switches, Theta
 
 _log = logging.getLogger(__name__)
@@ -98,6 +99,8 @@ class Settings(Part):
         approval: What a person is asked about before it is written; nothing by default.
         redact: Secrets taken out of all text before it is stored, embedded or shown to a model; True is the
             common kinds, None (default) none. What was stored before stays as it is.
+        visibility: Where what a session says is found before the session has ended: `user` in all sessions
+            of its user and workspace, at once; `session` in that session alone.
         idle_after: Seconds without a new turn, a year at most, after which `Memory` ends a session; None
             never does.
     """
@@ -113,6 +116,7 @@ class Settings(Part):
     user_name: str = "user"
     assistant_name: str = "assistant"
     answer_style: Literal["short", "sentence"] = "short"
+    visibility: Visibility = "user"
     idle_after: float | None = Field(default=None, gt=0, le=YEAR, allow_inf_nan=False)
     verification: Verification = Field(default_factory=Verification)
     retention: tuple[Retention, ...] = ()

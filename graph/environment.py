@@ -141,12 +141,13 @@ def make_env(
     """An environment with defaults filled in: rules, and one shared bank of this process and home.
 
     Raises:
-        BadInput: the settings redact otherwise than the bank, which is what redacts.
+        BadInput: the settings redact, or wall sessions in, otherwise than the bank, which is what does so.
     """
     own = bank.settings if bank is not None and not callable(bank) else None
     chosen = settings or own or Settings.from_env()
-    if own is not None and own.redact != chosen.redact:
-        raise BadInput("settings.redact is not that of the bank: open the bank with the same settings")
+    for name in ("redact", "visibility"):
+        if own is not None and getattr(own, name) != getattr(chosen, name):
+            raise BadInput(f"settings.{name} is not that of the bank: open the bank with the same settings")
 
     def shared() -> "Bank":
         from memcycle.stores.bank import shared_bank

@@ -346,7 +346,7 @@ class Memory:
         Args:
             question: In words.
             user: Whose memory. workspace: a second wall inside it.
-            session: The session going on, whose staged memories are searched too.
+            session: The session going on; with `Settings(visibility="session")` what it said is searched too.
             now: The time that words such as "last week" in the question count from, by default the clock.
             k: Entries of evidence at most. token_budget: their tokens at most.
             evidence_only: Find the evidence and stop there; `answer` is None.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 LEDGER_FILE = "ledger.sqlite3"
 
-_STORE_FIELDS = ("timezone", "embedder", "chroma_url", "shards", "redact")
+_STORE_FIELDS = ("timezone", "embedder", "chroma_url", "shards", "redact", "visibility")
 """Settings that the store itself depends on; the rest is the graphs' business."""
 
 
@@ -292,7 +292,7 @@ class Bank:
     def speakers(self, scope: Scope) -> frozenset[str]:
         """Who speaks in what the scope may recall."""
         with self.ledger.read() as conn:
-            return speakers(conn, scope)
+            return speakers(conn, scope, entries.wall_of(scope, self.settings.visibility))
 
     def search(self, request: "SearchRequest") -> list[list["Hit"]]:
         """For each query its hits, best first; see `Search.run`."""
@@ -573,10 +573,10 @@ class Bank:
         Returns:
             How many entries of the part became active, in this and earlier commits of it.
         """
-        session_of(scope)
+        session = session_of(scope)
         vectors = self.indexes.for_writing().vectors
         with self.ledger.read() as conn:
-            bare = [one for one in entries.staged(conn, scope) if one.entry.embedder is None]
+            bare = [one for one in entries.staged(conn, scope, session) if one.entry.embedder is None]
         found = vectors.of_all_that_can([one.entry.text for one in bare])
         missing = {one.row: found[one.entry.text] for one in bare if one.entry.text in found}
         with self._write(follow=True) as writer:
@@ -605,7 +605,7 @@ class Bank:
         Nothing is erased: `undo` brings back what left, and it does not leave again.
 
         Args:
-            scope: With a session, its staged entries and its summaries are looked at, too.
+            scope: What it may see is looked at; of summaries those of its session, of all without one.
             turns: Compare only the facts of these turns with the others; None compares all.
             dry_run: Only say what would be done.
         """

@@ -180,7 +180,7 @@ class Indexes:
 
         vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)
         mirror = Mirror(settings, ledger, vectors)
-        return cls(vectors, mirror, Search(ledger, mirror, vectors.embedder))
+        return cls(vectors, mirror, Search(ledger, mirror, vectors.embedder, settings.visibility))
 
     def for_writing(self) -> Self:
         """Makes sure, once, that this process may write, and finishes a wipe that a crash cut short.

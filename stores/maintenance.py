@@ -16,7 +16,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Retention, Settings
 from memcycle.stores.duplicates import United, alike, unions
 from memcycle.stores.ledger import entries, events, weights
-from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
+from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry, wall_of
 from memcycle.stores.ledger.weights import Weighed
 from memcycle.stores.search import lexical
 from memcycle.stores.writer import Writer
@@ -112,19 +112,20 @@ def plan(
     """What is to be done now.
 
     Args:
-        scope: Its base scope's active entries are looked at, and its session's staged ones.
+        scope: Looked at is what it may see: active, and staged as the settings' visibility says.
         turns: Only facts of these turns are compared with the others, a bounded number of each; None compares
             all with all.
     """
     undone = events.undone(conn, scope)
     separated = [frozenset(actions) for actions in undone.values() if "supersede" in actions.values()]
-    pairs = _pairs(conn, scope, turns)
+    wall = wall_of(scope, settings.visibility)
+    pairs = _pairs(conn, scope, turns, wall)
     united = unions(pairs, settings.theta.near_duplicate, separated=separated)
-    renewed = [one for one in _renewals(_summaries(conn, scope)) if one.ids not in separated]
+    renewed = [one for one in _renewals(_summaries(conn, scope, wall)) if one.ids not in separated]
     raised = _raised(conn, scope)
     expired: list[Expired] = []
     if settings.retention:
-        held = _held_after(conn, scope, united, renewed, raised)
+        held = _held_after(weights.weighed(conn, scope, wall), united, renewed, raised)
         # What expired and was brought back does not expire again.
         stays = {one for actions in undone.values() for one, action in actions.items() if action == "expire"}
         passed = due(held, settings.retention, scope, now, exempt=stays)
@@ -177,10 +178,9 @@ def _recallable(writer: Writer, scope: Scope, *wanted: Entry) -> list[StoredEntr
 
 
 def _pairs(
-    conn: sqlite3.Connection, scope: Scope, turns: Sequence[str] | None
+    conn: sqlite3.Connection, scope: Scope, turns: Sequence[str] | None, wall: str | None
 ) -> Iterable[tuple[Entry, Entry]]:
-    staged = entries.staged(conn, scope) if scope.session else []
-    facts = [one for one in staged if one.entry.granularity == "fact"]
+    facts = [one for one in entries.staged(conn, scope, wall) if one.entry.granularity == "fact"]
     if turns is None:
         ids = entries.ids_of(conn, scope.base, granularity="fact", statuses=["active"])
         active = entries.in_order(entries.by_ids(conn, scope, ids), ids)
@@ -224,11 +224,11 @@ def _telling(entry: Entry) -> list[str]:
     return sorted(dict.fromkeys(found), key=lambda stem: (-len(stem), stem))[: max(3, len(found) // 5 + 1)]
 
 
-def _summaries(conn: sqlite3.Connection, scope: Scope) -> list[Entry]:
-    """Working summaries as they were said: of the scope's session, of all without one the active."""
+def _summaries(conn: sqlite3.Connection, scope: Scope, wall: str | None) -> list[Entry]:
+    """Working summaries as they were said: of the scope's session, of all without one what may be seen."""
     ids = entries.ids_of(conn, scope, kind="working_summary")
     found = [one.entry for one in entries.in_order(entries.by_ids(conn, scope, ids), ids)]
-    return [one for one in found if one.status == "active" or scope.session]
+    return [one for one in found if one.status == "active" or wall in (None, one.scope.session)]
 
 
 def _renewals(summaries: Sequence[Entry]) -> list[United]:
@@ -266,14 +266,13 @@ def _raised(conn: sqlite3.Connection, scope: Scope) -> dict[str, tuple[int, floa
 
 
 def _held_after(
-    conn: sqlite3.Connection,
-    scope: Scope,
+    found: Sequence[Weighed],
     united: Sequence[United],
     renewed: Sequence[United],
     raised: Mapping[str, tuple[int, float]],
 ) -> list[Weighed]:
     """What will be recallable after the steps before retention, which are planned but not done."""
-    held = {one.id: one for one in weights.weighed(conn, scope)}
+    held = {one.id: one for one in found}
     for one, (_, value) in raised.items():
         held[one] = held[one]._replace(reinforcement=value)
     for keep, drop in united:

@@ -195,7 +195,7 @@ def commit(writer: Writer, scope: Scope, until: int | None, unverified: str, rep
     if state is None:
         return 0
     _settle(writer, scope)
-    staged = entries.staged(writer.conn, scope)
+    staged = entries.staged(writer.conn, scope, session)
     later = set() if until is None else entries.staged_after(writer.conn, scope, until)
     waiting = [one for one in staged if one.row not in later]
     if _is_done(state, until, waiting):

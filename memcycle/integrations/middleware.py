@@ -32,11 +32,10 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     configuration says whose memory it is, never the model; the thread is the session. Each decision is a
     custom event: `{"memcycle": {"event": "recall", "status": "found", ...}}`.
 
-    What a session says is found from other sessions once it has ended: open the memory with
-    `Settings(idle_after=1800)` to end each after half an hour of silence, or call `memory.end_session`.
+    What a thread says is found from the user's other threads at once.
 
     Example:
-        >>> with Memory.open("home", settings=Settings(idle_after=1800)) as memory:
+        >>> with Memory.open("home") as memory:
         ...     with MemoryMiddleware(memory, background=True) as remembers:
         ...         agent = create_agent(model, middleware=[remembers])
         ...         agent.invoke({"messages": [("user", "I moved to Graz.")]}, context={"user": "ann"})

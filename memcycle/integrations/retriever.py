@@ -32,7 +32,7 @@ class MemoryRetriever(BaseRetriever):
     Attributes:
         memory: Where it looks.
         user: Whose memory, by default the one `memory` was opened for. workspace: likewise.
-        session: The session going on, whose staged memories are found too.
+        session: The session going on; with `Settings(visibility="session")` what it said is found too.
         k: Documents at most. token_budget: their tokens at most.
     """
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
 from memcycle.core.language.tokens import per_text
-from memcycle.core.scope import Scope
+from memcycle.core.scope import Scope, Visibility
 from memcycle.stores.ledger.columns import (
     LISTS,
     PLAIN,
@@ -28,6 +28,17 @@ T = TypeVar("T")
 
 RECALLABLE: tuple[Status, ...] = ("active", "staged")
 """Statuses of what may be found."""
+
+SEEN = "(status = 'active' OR (status = 'staged' AND session = coalesce(:wall, session)))"
+"""What of a base scope may be found from inside a wall, see `wall_of`."""
+
+
+def wall_of(scope: Scope, visibility: Visibility) -> str | None:
+    """The one session whose staged entries the scope may see; None where it sees those of all.
+
+    Blank, which no session is called, where it sees none.
+    """
+    return None if visibility == "user" else scope.session or ""
 
 
 class StoredEntry(NamedTuple):
@@ -90,13 +101,13 @@ def one(conn: sqlite3.Connection, scope: Scope, entry_id: str) -> StoredEntry | 
     return next(iter(_stored(found)), None)
 
 
-def staged(conn: sqlite3.Connection, scope: Scope) -> list[StoredEntry]:
-    """The staged entries of the scope's session, of all sessions without one; in conversation order."""
+def staged(conn: sqlite3.Connection, scope: Scope, session: str | None) -> list[StoredEntry]:
+    """The staged entries of a session of the scope, of all sessions without one; in conversation order."""
     found = conn.execute(
         "SELECT * FROM entries INDEXED BY entries_staged"
         " WHERE scope_key = ? AND status = 'staged' AND session = coalesce(?, session)"
         " ORDER BY session, position, granularity, id",
-        (scope.key, scope.session),
+        (scope.key, session),
     )
     return _stored(found)
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from memcycle.core.entry import Granularity, Kind
 from memcycle.core.scope import Scope
+from memcycle.stores.ledger.entries import SEEN
 
 
 class Weighed(NamedTuple):
@@ -59,16 +60,17 @@ def clear_mentions(conn: sqlite3.Connection, scope: Scope) -> None:
     conn.execute("DELETE FROM mentions WHERE scope_key = ?", (scope.key,))
 
 
-def weighed(conn: sqlite3.Connection, scope: Scope) -> list[Weighed]:
-    """The active entries of the base scope, and the staged ones of the scope's session."""
-    found = conn.execute(
-        "SELECT id, granularity, kind, importance, reinforcement, coalesce(observed_at, recorded_at) AS kept,"
-        "  (SELECT max(t.time) FROM sources s JOIN turns t ON t.scope_key = s.scope_key AND t.id = s.turn"
-        "   WHERE s.row = e.row) AS turn"
-        " FROM entries e WHERE scope_key = ?"
-        " AND (status = 'active' OR (status = 'staged' AND session = ?)) ORDER BY row",
-        (scope.key, scope.session),
-    )
+_WEIGHED = f"""
+SELECT id, granularity, kind, importance, reinforcement, coalesce(observed_at, recorded_at) AS kept,
+    (SELECT max(t.time) FROM sources s JOIN turns t ON t.scope_key = s.scope_key AND t.id = s.turn
+     WHERE s.row = e.row) AS turn
+FROM entries e WHERE scope_key = :scope AND {SEEN} ORDER BY row
+"""  # noqa: S608 - a constant of ours
+
+
+def weighed(conn: sqlite3.Connection, scope: Scope, wall: str | None) -> list[Weighed]:
+    """What of the base scope may be found from inside a wall."""
+    found = conn.execute(_WEIGHED, {"scope": scope.key, "wall": wall})
     return [
         Weighed(
             row["id"], row["granularity"], row["kind"], row["importance"], row["reinforcement"],

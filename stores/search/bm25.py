@@ -193,19 +193,19 @@ RAW, FACT = GRANULARITIES.index("raw"), GRANULARITIES.index("fact")
 
 
 def with_facts(
-    own: Documents, turns: Sequence[tuple[str, ...]], granularity: Ints, session: Ints, staged: Flags
+    own: Documents, turns: Sequence[tuple[str, ...]], granularity: Ints, session: Ints, walled: Flags
 ) -> Documents:
     """Documents with the words of facts added to those of the turns they rest on.
 
-    A fact that is still staged counts only for turns of its own session that are staged too.
+    A fact that only its session sees counts only for turns that only that session sees.
 
     Args:
         own: Documents without words of facts.
-        turns, granularity, session, staged: As in `memcycle.stores.search.snapshot.Copy`.
+        turns, granularity, session, walled: As in `memcycle.stores.search.snapshot.Snapshot`.
     """
     raw, fact = _pairs(turns, granularity)
-    together = (session[raw] == session[fact]) & staged[raw]
-    shown = ~staged[fact] | together
+    together = (session[raw] == session[fact]) & walled[raw]
+    shown = ~walled[fact] | together
     raw, fact = raw[shown], fact[shown]
     counts = own.fields.sum(axis=1)
     begins = np.cumsum(counts) - counts

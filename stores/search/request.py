@@ -52,8 +52,8 @@ class SearchRequest(BaseModel):
     """Several queries over one scope in one call: one embedding batch, one pass a view.
 
     Attributes:
-        scope: Searched is its base scope's active entries, and, where `session` is set, that
-            session's staged entries (exactly).
+        scope: Searched is its base scope: what is active, and what is staged in any session; where the
+            settings' visibility is `session`, in that of the scope alone.
         granularities: Which granularities to search.
         k: Hits a query at most.
         exclude: Entry ids to leave out (the turns of the chunk itself, say).

@@ -3,7 +3,7 @@
 A scope of up to some thousands of entries is scanned whole, in a snapshot kept in memory: that takes less
 time than asking an index for candidates, and no filter can empty a candidate list. Of a larger scope the
 lexical view and the vector index hand over `theta.candidates` each, and only those are looked at. Staged
-entries of the request's session are in neither index; they are always looked at.
+entries are in neither index; those that the request may see are always looked at.
 
 The facts that rest on a turn are not known in a larger scope, so there `facts` says what `window` says.
 """
@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from memcycle.core.entry import GRANULARITIES, Entry
-from memcycle.core.scope import Scope
+from memcycle.core.scope import Scope, Visibility
 from memcycle.stores.ledger import entries, events
 from memcycle.stores.ledger.connection import Ledger
+from memcycle.stores.ledger.entries import StoredEntry, wall_of
 from memcycle.stores.search import lexical, ranker
 from memcycle.stores.search import snapshot as snapshots
 from memcycle.stores.search.bm25 import VIEWS, Flags, Ints, Scores, Stats, weigh
@@ -69,8 +70,11 @@ class Ranking(NamedTuple):
 class Search:
     """Ranks the entries of a scope for queries. Thread-safe as far as its parts are."""
 
-    def __init__(self, ledger: Ledger, index: "Mirror", embedder: "Embedder") -> None:
+    def __init__(
+        self, ledger: Ledger, index: "Mirror", embedder: "Embedder", visibility: Visibility = "user"
+    ) -> None:
         self._ledger, self._index, self._embedder = ledger, index, embedder
+        self._visibility, self._walls = visibility, visibility == "session"
         self._snapshots = Snapshots(VECTOR_BYTES)
 
     def run(self, request: SearchRequest) -> list[list[Hit]]:
@@ -88,7 +92,8 @@ class Search:
         # Read anew: what left recall since it was ranked is no hit.
         with self._ledger.look() as conn:
             read = entries.by_rows(conn, {one.row for ranking in rankings for one in ranking.found})
-        shown = {row: one.entry for row, one in read.items() if _is_shown(request, one.entry)}
+        wall = wall_of(request.scope, self._visibility)
+        shown = {row: one.entry for row, one in read.items() if _is_shown(request, one.entry, wall)}
         return [
             [
                 Hit(entry=shown[one.row], score=one.score, why=why)
@@ -109,14 +114,14 @@ class Search:
             EmbeddingFailed: the queries cannot be embedded.
             StoreError: the ledger or the index cannot be read.
         """
-        scope = request.scope
+        scope, wall = request.scope, wall_of(request.scope, self._visibility)
         with self._ledger.read() as conn:
             snapshot = self._snapshot(conn, scope)
             if snapshot is not None:
                 own = _recallable(snapshot, request)
                 speakers, last = snapshot.speaking(own), snapshot.last_said(own)
             else:
-                speakers, last = snapshots.speakers(conn, scope), snapshots.last_said(conn, scope)
+                speakers, last = snapshots.speakers(conn, scope, wall), snapshots.last_said(conn, scope, wall)
             allowed = None
             if request.filters != Filters():
                 allowed = snapshots.allowed(conn, scope, request.filters)
@@ -150,9 +155,11 @@ class Search:
         embedder = self._embedder
         if known is None or rows is None:
             self._snapshots.drop(scope)
-            snapshot = snapshots.read_whole(conn, scope, embedder.id, embedder.dim)
+            snapshot = snapshots.read_whole(conn, scope, embedder.id, embedder.dim, walls=self._walls)
         else:
-            snapshot = snapshots.renew(conn, scope, embedder.id, embedder.dim, old=known.snapshot, rows=rows)
+            snapshot = snapshots.renew(
+                conn, scope, embedder.id, embedder.dim, old=known.snapshot, rows=rows, walls=self._walls
+            )
         self._snapshots.put(scope, change, snapshot)
         return snapshot
 
@@ -166,10 +173,11 @@ class Search:
         near = self._nearest(request, queries)
         embedder = self._embedder
         with self._ledger.read() as conn:
-            rows, found = _worded(conn, request, queries)
+            staged = entries.staged(conn, request.scope, wall_of(request.scope, self._visibility))
+            rows, found = _worded(conn, request, queries, staged)
             rows.update(() if allowed is None else allowed.tolist())
             snapshot = snapshots.read_some(
-                conn, request.scope, embedder.id, embedder.dim, rows=rows, ids=near
+                conn, request.scope, embedder.id, embedder.dim, rows=rows, ids=near, walls=self._walls
             )
         return snapshot, [_aligned(snapshot, scores) for scores in found]
 
@@ -185,17 +193,17 @@ class Search:
         }
 
 
-def _is_shown(request: SearchRequest, entry: Entry) -> bool:
-    own = entry.status == "staged" and entry.scope.session == request.scope.session
+def _is_shown(request: SearchRequest, entry: Entry, wall: str | None) -> bool:
+    own = entry.status == "staged" and wall in (None, entry.scope.session)
     return entry.scope.key == request.scope.key and (entry.status == "active" or own)
 
 
 def _recallable(snapshot: Snapshot, request: SearchRequest) -> Flags:
-    """What the request's session may see: active, or staged in it."""
+    """What the request's session may see: all but what another session alone may."""
     own = np.zeros(len(snapshot.rows), dtype=bool)
     if request.scope.session in snapshot.sessions:
         own = snapshot.session == snapshot.sessions.index(request.scope.session)
-    return np.asarray(~snapshot.staged | own)
+    return np.asarray(~snapshot.walled | own)
 
 
 def _visible(snapshot: Snapshot, request: SearchRequest) -> Flags:
@@ -234,13 +242,15 @@ def _scanned(snapshot: Snapshot, request: SearchRequest, visible: Flags, query: 
 
 
 def _worded(
-    conn: sqlite3.Connection, request: SearchRequest, queries: Sequence[PreparedQuery]
+    conn: sqlite3.Connection,
+    request: SearchRequest,
+    queries: Sequence[PreparedQuery],
+    waiting: Sequence[StoredEntry],
 ) -> tuple[set[int], list[tuple[Scores, ...]]]:
-    """Ledger rows of the first candidates of each lexical view and of all that is staged, and the BM25.
+    """Ledger rows of the first candidates of each lexical view and of all that waits, and the BM25.
 
     That of each query in each granularity, in the statistics of the whole scope.
     """
-    waiting = entries.staged(conn, request.scope) if request.scope.session else []
     staged = [(row.granularity, row) for row in lexical.rows_of(conn, waiting)]
     found = [
         lexical.score(

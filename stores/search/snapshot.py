@@ -60,7 +60,7 @@ class Snapshot:
     Attributes:
         ids: Their ids.
         granularity, session: Places in `GRANULARITIES` and `sessions`.
-        staged: Whether their session is still open.
+        walled: Whether it is seen in its own session alone: staged, where the settings wall that in.
         position: Place of the first source turn in its session.
         speaker: Place in `speakers`, -1 where nobody speaks.
         time: When it was said or happened; said: when it was said; expires. Seconds, NaN where unknown.
@@ -75,7 +75,7 @@ class Snapshot:
     granularity: Ints
     session: Ints
     sessions: list[str]
-    staged: Flags
+    walled: Flags
     position: Ints
     speaker: Ints
     speakers: list[str]
@@ -92,7 +92,7 @@ class Snapshot:
     @cached_property
     def documents(self) -> Documents:
         """Their words, those of the facts that rest on a turn among its own."""
-        return with_facts(self.own, self.turns, self.granularity, self.session, self.staged)
+        return with_facts(self.own, self.turns, self.granularity, self.session, self.walled)
 
     @cached_property
     def index(self) -> Index:
@@ -141,8 +141,8 @@ class Snapshot:
         raw = raw[np.lexsort((self.position[raw], self.session[raw]))]
         # Turns of an unknown place all stand at the same one: nothing is beside them.
         beside = (np.diff(self.session[raw]) == 0) & (np.diff(self.position[raw]) > 0)
-        # What is staged is seen by its session alone: it must not weigh on what others see.
-        beside &= np.diff(self.staged[raw].astype(np.int8)) == 0
+        # What its session alone sees must not weigh on what others see.
+        beside &= np.diff(self.walled[raw].astype(np.int8)) == 0
         near = beside & ~(np.abs(np.diff(self.said[raw])) > CLOSE)
         before, after = (np.full(len(self.rows), -1) for _ in range(2))
         before[raw[1:][near]], after[raw[:-1][near]] = raw[:-1][near], raw[1:][near]
@@ -220,7 +220,7 @@ class Snapshots:
 
 _PLAIN = (
     "granularity",
-    "staged",
+    "walled",
     "position",
     "time",
     "said",
@@ -311,10 +311,16 @@ AND (:until IS NULL OR coalesce(event_time, observed_at) <= :until)
 _GRANULARITY = {name: code for code, name in enumerate(GRANULARITIES)}
 
 
-def read_whole(conn: sqlite3.Connection, scope: Scope, embedder: str, dim: int) -> Snapshot:
-    """Everything recallable in the base scope, with vectors of this embedder and dimension."""
+def read_whole(
+    conn: sqlite3.Connection, scope: Scope, embedder: str, dim: int, *, walls: bool = False
+) -> Snapshot:
+    """Everything recallable in the base scope, with vectors of this embedder and dimension.
+
+    Args:
+        walls: Whether what is staged is seen in its own session alone.
+    """
     found = conn.execute(_WHOLE, {"scope": scope.key, "embedder": embedder}).fetchall()
-    return _snapshot(conn, found, dim)
+    return _snapshot(conn, found, dim, walls)
 
 
 def read_some(
@@ -325,6 +331,7 @@ def read_some(
     *,
     rows: Collection[int],
     ids: Collection[str],
+    walls: bool = False,
 ) -> Snapshot:
     """The same of these ledger rows and ids only."""
     parameters = {
@@ -333,15 +340,23 @@ def read_some(
         "rows": json_list(rows),
         "ids": json_list(ids),
     }
-    return _snapshot(conn, conn.execute(_FEW + _NAMED + " ORDER BY e.row", parameters).fetchall(), dim)
+    return _snapshot(conn, conn.execute(_FEW + _NAMED + " ORDER BY e.row", parameters).fetchall(), dim, walls)
 
 
 def renew(
-    conn: sqlite3.Connection, scope: Scope, embedder: str, dim: int, *, old: Snapshot, rows: Collection[int]
+    conn: sqlite3.Connection,
+    scope: Scope,
+    embedder: str,
+    dim: int,
+    *,
+    old: Snapshot,
+    rows: Collection[int],
+    walls: bool = False,
 ) -> Snapshot:
     """One brought up to date, after which these ledger rows changed: what `read_whole` gives now."""
     parameters = {"scope": scope.key, "embedder": embedder, "rows": json_list(rows)}
-    new = _snapshot(conn, conn.execute(_FEW + _CHANGED + " ORDER BY e.row", parameters).fetchall(), dim)
+    found = conn.execute(_FEW + _CHANGED + " ORDER BY e.row", parameters).fetchall()
+    new = _snapshot(conn, found, dim, walls)
     return _merged(old, [*rows, *new.rows.tolist()], new)
 
 
@@ -350,18 +365,18 @@ def size(conn: sqlite3.Connection, scope: Scope) -> int:
     return int(conn.execute("SELECT count(*) FROM entries WHERE scope_key = ?", (scope.key,)).fetchone()[0])
 
 
-_SEEN = "FROM entries WHERE scope_key = ? AND (status = 'active' OR (status = 'staged' AND session = ?))"
+_SEEN = f"FROM entries WHERE scope_key = :scope AND {entries.SEEN}"
 
 
-def speakers(conn: sqlite3.Connection, scope: Scope) -> frozenset[str]:
-    """Who speaks in what the scope's session may see."""
-    found = conn.execute(f"SELECT DISTINCT speaker {_SEEN}", (scope.key, scope.session))
+def speakers(conn: sqlite3.Connection, scope: Scope, wall: str | None) -> frozenset[str]:
+    """Who speaks in what may be seen from inside a wall."""
+    found = conn.execute(f"SELECT DISTINCT speaker {_SEEN}", {"scope": scope.key, "wall": wall})
     return frozenset(row[0] for row in found if row[0])
 
 
-def last_said(conn: sqlite3.Connection, scope: Scope) -> float:
-    """When the last entry that the scope's session may see was said, in seconds; NaN where unknown."""
-    found = conn.execute(f"SELECT max(observed_at) {_SEEN}", (scope.key, scope.session))
+def last_said(conn: sqlite3.Connection, scope: Scope, wall: str | None) -> float:
+    """When the last entry that may be seen from inside a wall was said, in seconds; NaN where unknown."""
+    found = conn.execute(f"SELECT max(observed_at) {_SEEN}", {"scope": scope.key, "wall": wall})
     return _seconds(found.fetchone()[0])
 
 
@@ -377,13 +392,13 @@ def allowed(conn: sqlite3.Connection, scope: Scope, filters: Filters) -> Ints:
     return np.array([row[0] for row in conn.execute(_ALLOWED, parameters)], dtype=np.int64)
 
 
-def _snapshot(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int) -> Snapshot:
+def _snapshot(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int, walls: bool) -> Snapshot:
     # Column by column: asking each row for each name is the larger part of reading a scope.
     column = dict(zip(_COLUMNS, zip(*found, strict=True) if found else repeat(()), strict=False))
     session, sessions = _codes(column["session"])
     speaker, speakers = _codes(column["speaker"])
     granularity = _ints(map(_GRANULARITY.__getitem__, column["granularity"]))
-    staged = np.array([status == "staged" for status in column["status"]], dtype=bool)
+    walled = np.array([walls and status == "staged" for status in column["status"]], dtype=bool)
     turns = _each(column["turns"], lambda text: tuple(json.loads(text)))
     terms = _terms(conn, found)
     return Snapshot(
@@ -392,7 +407,7 @@ def _snapshot(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int) 
         granularity=granularity,
         session=session,
         sessions=sessions,
-        staged=staged,
+        walled=walled,
         position=_ints(column["position"]),
         speaker=speaker,
         speakers=speakers,

@@ -12,8 +12,10 @@ from memcycle.agents.judge import Conflict, JudgeOutput
 from memcycle.agents.query_reasoner import QueryReasonerOutput
 from memcycle.agents.refresher import Refresh, RefresherOutput
 from memcycle.core.errors import BadInput, RoleFailed
+from memcycle.core.settings import Settings
 from memcycle.core.theta import Switches
-from tests.graph.conftest import ANA
+from memcycle.stores.bank import Bank
+from tests.graph.conftest import ANA, Cycle
 from tests.scripted import Always, Scripted
 
 ENOUGH = Always(JudgeOutput(relevant=[0], sufficient=True))
@@ -282,7 +284,13 @@ def test_another_user_finds_nothing(told):
     assert (out["answerable"], out["evidence"]) == (False, [])
 
 
-def test_staged_entries_are_recalled_in_their_session_only(cycle):
+@pytest.mark.parametrize(("visibility", "seen"), [("user", ["I keep bees"]), ("session", [])])
+def test_what_is_staged_is_recalled_in_other_sessions_as_the_settings_say(tmp_path, visibility, seen):
+    with Bank.open(Settings(home=tmp_path, visibility=visibility)) as bank:
+        _recalled_elsewhere(Cycle(bank), seen)
+
+
+def _recalled_elsewhere(cycle, seen):
     cycle.remember(
         "I keep bees",
         constructor=Scripted(ConstructorOutput(facts=[])),
@@ -290,4 +298,5 @@ def test_staged_entries_are_recalled_in_their_session_only(cycle):
     )
     inside = cycle.recall("bees", context={"evidence_only": True})["answer"]["evidence"]
     outside = cycle.recall("bees", session="s2", context={"evidence_only": True})["answer"]["evidence"]
-    assert ([item["text"] for item in inside], outside) == (["I keep bees"], [])
+    assert [item["text"] for item in inside] == ["I keep bees"]
+    assert [item["text"] for item in outside] == seen

@@ -118,7 +118,26 @@ def test_only_facts_of_the_given_turns_are_compared(bank):
     assert len(bank.maintain(ANN.base).united) == 1
 
 
-def test_a_sessions_staged_facts_meet_what_is_committed_and_no_other_sessions(bank):
+def test_a_sessions_facts_meet_what_another_session_has_staged(bank):
+    second, third = ANN.within("2"), ANN.within("3")
+    for scope in (second, third):
+        bank.stage_turns(scope, [said(1, session=scope.session)])
+    (mine,) = put(bank, (DETAIL, "D2:1", {}), scope=second)
+    (theirs,) = put(bank, (THE, "D3:1", {}), scope=third)
+    assert told(bank.maintain(second, ["D2:1"])) == ([(mine, theirs)], [], [], 0)
+    bank.commit_session(third)
+    assert one(bank, theirs).superseded_by == mine
+    bank.commit_session(second)
+    assert (one(bank, mine).status, one(bank, mine).turns) == ("active", ("D2:1", "D3:1"))
+    assert bank.undo(ANN, theirs).status == "active"
+
+
+def test_walled_in_facts_meet_what_is_committed_and_no_other_sessions(list_index, tmp_path):
+    with open_bank(tmp_path / "home", visibility="session") as bank:
+        _meets_no_other_sessions(bank)
+
+
+def _meets_no_other_sessions(bank):
     (known,) = put(bank, (LONG, "D1:1", {}))
     second, third = ANN.within("2"), ANN.within("3")
     for scope in (second, third):

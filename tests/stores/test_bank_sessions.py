@@ -5,11 +5,11 @@ import pytest
 
 from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
-from memcycle.core.probe import SessionReport
+from memcycle.core.probe import REPAIRER, SessionReport
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma import mirror
 from memcycle.stores.search.request import Query, SearchRequest
-from tests.banks import ANN, BOB, ListIndex, add, open_bank, said, texts
+from tests.banks import ANN, BOB, ListIndex, add, fact, open_bank, said, texts, update
 from tests.fakes import FakeEmbeddings
 
 
@@ -65,7 +65,54 @@ def test_what_is_written_under_examination_is_staged(bank):
     assert (info(bank).status, info(bank).part, info(bank).report.committed) == ("committed", 1, 5)
 
 
-def test_staged_repairs_are_found_in_their_session_only(bank):
+@pytest.mark.parametrize("ends_first", ["1", "2"])
+def test_a_fact_of_an_open_session_that_another_replaces_stays_replaced(bank, ends_first):
+    elsewhere = ANN.within("2")
+    stage(bank, 1)
+    bank.stage_turns(elsewhere, [said(1, "line 2", session="2")])
+    (old,) = bank.entries(ANN, granularity="fact")
+    (new,) = bank.apply(elsewhere, [update(old.id, "fact 2", "D2:1", scope=elsewhere)]).updated
+    for session in (ends_first, *({"1", "2"} - {ends_first})):
+        bank.begin_verification(ANN.within(session))
+        bank.commit_session(ANN.within(session))
+    assert statuses(bank, ANN.base) == {"line 1": "active", "line 2": "active", "fact 2": "active"}
+    assert bank.get(ANN, [old.id])[0].superseded_by == new
+    assert bank.undo(ANN, new).id == old.id
+
+
+def test_a_repair_that_another_session_replaced_is_not_taken_back_from_it(bank):
+    elsewhere = ANN.within("2")
+    stage(bank, 1)
+    bank.stage_turns(elsewhere, [said(1, "line 2", session="2")])
+    bank.begin_verification(ANN)
+    repaired = Edit(op="ADD", entry=fact("repaired", "D1:1"), actor=REPAIRER)
+    (old,) = bank.apply(ANN, [repaired]).added
+    (new,) = bank.apply(elsewhere, [update(old, "better", "D2:1", scope=elsewhere)]).updated
+    assert bank.settle_repairs(ANN, {}, [(old, "it did not help")]) == []
+    bank.commit_session(ANN)
+    bank.commit_session(elsewhere)
+    assert [one.status for one in bank.get(ANN, [old, new])] == ["superseded", "active"]
+
+
+def test_what_is_forgotten_is_gone_from_the_session_that_goes_on_elsewhere(bank):
+    elsewhere = ANN.within("2")
+    stage(bank, 1)
+    bank.stage_turns(elsewhere, [said(1, "line 2", session="2")])
+    (old,) = bank.entries(ANN, granularity="fact")
+    (new,) = bank.apply(elsewhere, [update(old.id, "fact 2", "D2:1", scope=elsewhere)]).updated
+    assert len(bank.forget(elsewhere, new)) == 2
+    bank.commit_session(ANN)
+    bank.commit_session(elsewhere)
+    assert statuses(bank, ANN.base) == {"line 1": "active"}
+    assert bank.get(ANN, [old.id])[0].status == "forgotten"
+
+
+def test_walled_in_repairs_are_found_in_their_session_only(list_index, tmp_path):
+    with open_bank(tmp_path / "home", visibility="session") as bank:
+        _found_in_their_session_only(bank)
+
+
+def _found_in_their_session_only(bank):
     stage(bank, 1)
     bank.begin_verification(ANN)
     bank.apply(ANN, [add("the walnuts were repaired", "D1:1")])

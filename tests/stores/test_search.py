@@ -12,7 +12,7 @@ from memcycle.stores.search import search as search_module
 from memcycle.stores.search.request import Filters, Query, SearchRequest
 from memcycle.stores.search.search import Search
 from memcycle.stores.writer import Writer
-from tests.banks import ANN, SAID, said
+from tests.banks import ANN, SAID, open_bank, said
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 MAY_7 = datetime(2023, 5, 7, 12, tzinfo=UTC)
@@ -253,7 +253,16 @@ def test_queries_of_a_request_are_embedded_together_and_ranked_apart(either):
     assert len(either.embedder.calls) == 1
 
 
-def test_staged_entries_are_found_in_their_own_session_only(either):
+def test_staged_entries_are_found_in_every_session_of_their_user(either):
+    staged = either.add("I like tea", session="2", vector=(1, 0), status="staged")
+    either.embedder.tell("tea", 1, 0)
+    for session in ("2", "3", None):
+        assert either.ids("tea", session=session) == [staged]
+        assert either.ids("tea", session=session, user="bo") == []
+
+
+def test_a_wall_keeps_staged_entries_in_their_own_session(either):
+    either.search = Search(either.ledger, either.index, either.embedder, "session")
     staged = either.add("I like tea", session="2", vector=(1, 0), status="staged")
     either.embedder.tell("tea", 1, 0)
     assert either.ids("tea", session="2") == [staged]
@@ -262,7 +271,8 @@ def test_staged_entries_are_found_in_their_own_session_only(either):
     assert either.ids("tea", session="2", user="bo") == []
 
 
-def test_staged_entries_score_as_when_active(tmp_path):
+@pytest.mark.parametrize("asked_in", ["2", "another"])
+def test_staged_entries_score_as_when_active(tmp_path, asked_in):
     scores = []
     for status in ("active", "staged"):
         (tmp_path / status).mkdir()
@@ -272,7 +282,7 @@ def test_staged_entries_score_as_when_active(tmp_path):
         for number in range(3):
             memory.add(f"tea cake {number}", session="2", vector=(number, 1), speaker="Bo", status=status)
         memory.embedder.tell("Bo's cake 2", 1, 1)
-        hits = memory.hits("Bo's cake 2", session="2")
+        hits = memory.hits("Bo's cake 2", session=asked_in)
         scores.append([(hit.entry.id, hit.score, hit.why) for hit in hits])
         memory.ledger.close()
     assert scores[0] == scores[1]
@@ -401,10 +411,15 @@ def test_recency_counts_from_the_reference_date(either):
         pytest.param(lambda n: said(n + 3, "Mimi the cat died in May", session="1"), id="a late turn"),
     ],
 )
-def test_what_waits_in_another_session_weighs_on_nothing(bank, monkeypatch, whole, secret):
+def test_what_is_walled_in_weighs_on_nothing(list_index, tmp_path, monkeypatch, whole, secret):
     """Not by its words, its speakers, its time, nor as a neighbour."""
     if not whole:
         monkeypatch.setattr(search_module, "SCANNED_WHOLE", 0)
+    with open_bank(tmp_path / "home", visibility="session") as bank:
+        _weighs_on_nothing(bank, secret)
+
+
+def _weighs_on_nothing(bank, secret):
     bank.stage_turns(
         ANN, [said(1, "I went to Linz"), said(2, "My cat is Mimi"), said(3, "Bo saw Wels in May")]
     )

@@ -56,7 +56,9 @@ def reads(bank, monkeypatch):
     seen = []
     real = snapshot.read_whole
     monkeypatch.setattr(
-        snapshot, "read_whole", lambda conn, scope, *rest: seen.append(scope) or real(conn, scope, *rest)
+        snapshot,
+        "read_whole",
+        lambda conn, scope, *rest, **more: seen.append(scope) or real(conn, scope, *rest, **more),
     )
     return seen
 
