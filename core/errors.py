@@ -19,7 +19,7 @@ class StoreError(MemcycleError):
 
 
 class StoreBusy(StoreError):
-    """Another process holds the embedded index of this home. Names its pid."""
+    """Another process has what only one may have: for a moment, or the embedded index. Names its pid then."""
 
 
 class LedgerDamaged(StoreError):

@@ -94,7 +94,7 @@ class Settings(Part):
         shards: Collections the entries are spread over by a hash of the base scope.
         serving_batch: Upserts a batch while serving, which keep the interpreter for some 15 ms. bulk_batch:
             the same in bulk import.
-        lock_timeout: Seconds to wait for another process before saying who holds the store.
+        lock_timeout: Seconds to wait for another process to let go of the embedded index, where it is needed.
         retention: Limits on what is kept; none by default.
         approval: What a person is asked about before it is written; nothing by default.
         redact: Secrets taken out of all text before it is stored, embedded or shown to a model; True is the

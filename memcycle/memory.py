@@ -176,7 +176,7 @@ class Memory:
 
         Raises:
             ModelUnavailable: unknown model name, or no key for it.
-            StoreBusy: another process holds this home. EmbedderMismatch: it was built with another embedder.
+            EmbedderMismatch: the home was built with another embedder. StoreError: it cannot be used.
             BadInput, PromptError: an argument that cannot be used.
         """
         chosen = settings_of(settings, path, may_stop=read_only or checkpoints is not None)
@@ -482,7 +482,11 @@ class Memory:
         workspace: str | None = None,
         only: bool = False,
     ) -> list[str]:
-        """Erases an entry for good, with what else holds its words unless `only`. Gives the ids erased."""
+        """Erases an entry for good, with what else holds its words unless `only`. Gives the ids erased.
+
+        Where another process has the embedded index, that one takes them out of its files with the next thing
+        it does; `bank.operator_note` says so.
+        """
         return self.bank.forget(self.scope(user, workspace), entry_id, only=only)
 
     def forget_user(self, user: str, *, workspace: str | None = None) -> int:

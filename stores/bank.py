@@ -116,7 +116,7 @@ class Bank:
             self._users = max(0, self._users - 1)
             if self._users == 0:
                 if self._indexes is not None:
-                    self._indexes.mirror.close()
+                    self._indexes.close()
                 self.ledger.close()
 
     def __enter__(self) -> Self:
@@ -147,13 +147,13 @@ class Bank:
 
     @property
     def operator_note(self) -> str | None:
-        """What must be run so that forgotten text leaves the Chroma server's files, if any may be there."""
+        """What is to be run, or who does it, so that forgotten text leaves the index's files; or None."""
         return self._indexes.mirror.operator_note() if self._indexes else None
 
     @contextmanager
     def _write(self, *, follow: bool = False) -> Iterator[Writer]:
         """One transaction. `follow` brings the vector index up to date after it."""
-        indexes = self.indexes.for_writing()
+        indexes = self.indexes.attended()
         with self.ledger.write() as conn:
             yield Writer(conn, self.world)
         if follow:
@@ -169,7 +169,7 @@ class Bank:
         session_of(scope)
         with self.ledger.read() as conn:
             given, fresh = sessions.prepare_turns(conn, scope, given, self.redactor)
-        vectors = self.indexes.for_writing().vectors
+        vectors = self.indexes.attended().vectors
         found = vectors.of_all_that_can([turn.text for turn in fresh])
         with self._write() as writer:
             return sessions.stage_turns(writer, scope, given, found, vectors.id)
@@ -296,11 +296,11 @@ class Bank:
 
     def search(self, request: "SearchRequest") -> list[list["Hit"]]:
         """For each query its hits, best first; see `Search.run`."""
-        return self.indexes.search.run(self._redacted_request(request))
+        return self.indexes.attended().search.run(self._redacted_request(request))
 
     def rank(self, request: "SearchRequest") -> list["Ranking"]:
         """The same without the entries themselves; see `Search.rank`."""
-        return self.indexes.search.rank(self._redacted_request(request))
+        return self.indexes.attended().search.rank(self._redacted_request(request))
 
     def _redacted_request(self, request: "SearchRequest") -> "SearchRequest":
         queries = [one.model_copy(update={"text": self.redactor.text(one.text)}) for one in request.queries]
@@ -328,7 +328,7 @@ class Bank:
         Raises:
             Exception: what the embedder's provider raises when it cannot be reached; then nothing is changed.
         """
-        vectors = self.indexes.for_writing().vectors
+        vectors = self.indexes.attended().vectors
         proposed = [
             edit if edit.entry is None else edit.model_copy(update={"entry": self.redactor.entry(edit.entry)})
             for edit in proposed
@@ -346,7 +346,7 @@ class Bank:
 
     def edit(self, scope: Scope, entry_id: str, text: str, *, why: str = "") -> Entry:
         """Replaces an entry by one with another text and returns that; see `edits.revise`."""
-        vectors = self.indexes.for_writing().vectors
+        vectors = self.indexes.attended().vectors
         text, why = self.redactor.text(text), self.redactor.text(why)
         found = vectors.of_all_that_can([text])
         embedder = vectors.id if text in found else None
@@ -544,7 +544,7 @@ class Bank:
             The repair as it stands; None, and nothing is written, where the probe or its proposal is gone, or
             something that was considered: then it is to be decided anew.
         """
-        vectors = self.indexes.for_writing().vectors
+        vectors = self.indexes.attended().vectors
         prepared = edits.prepare(vectors, [edit] if edit is not None else [])
         with self._write() as writer:
             return sessions.write_repair(writer, scope, probe_id, prepared, decided, embedder=vectors.id)
@@ -574,7 +574,7 @@ class Bank:
             How many entries of the part became active, in this and earlier commits of it.
         """
         session = session_of(scope)
-        vectors = self.indexes.for_writing().vectors
+        vectors = self.indexes.attended().vectors
         with self.ledger.read() as conn:
             bare = [one for one in entries.staged(conn, scope, session) if one.entry.embedder is None]
         found = vectors.of_all_that_can([one.entry.text for one in bare])
@@ -593,7 +593,6 @@ class Bank:
         Raises:
             StoreError: it cannot be written now.
         """
-        # Only the ledger: a process that merely asks must not take the index from the one that writes.
         with self.ledger.write() as conn:
             weights.mention(conn, scope, names)
 
@@ -629,7 +628,7 @@ class Bank:
         Raises:
             BadInput: names the record and the field.
         """
-        indexes, batch = self.indexes.for_writing(), self.settings.bulk_batch
+        indexes, batch = self.indexes.attended(), self.settings.bulk_batch
         records = portable.read_records(scope, map(self.redactor.row, rows))
         texts = [one.entry.text for one in records]
         found: dict[str, Any] = {}
@@ -647,20 +646,30 @@ class Bank:
         Everything is stored, and found by searches, as soon as each import returns; what a crash keeps from
         the index is brought in by the next write.
         """
-        with self.indexes.for_writing().held_back(self.settings.bulk_batch):
+        with self.indexes.attended().held_back(self.settings.bulk_batch):
             yield
 
     def drain(self, batch: int | None = None) -> int:
         """Brings the index up to date; see `Mirror.drain`."""
-        return self.indexes.for_writing().mirror.drain(batch)
+        return self.indexes.attended().mirror.drain(batch)
 
     def rebuild(self) -> int:
-        """Makes the lexical view and the vector index anew from the ledger; returns the active entries."""
-        return doctor.rebuild(self.ledger, self.settings, self.indexes.for_writing())
+        """Makes the lexical view and the vector index anew from the ledger; returns the active entries.
+
+        Raises:
+            StoreBusy: another process has the embedded index.
+        """
+        self.indexes.mirror.claim()
+        return doctor.rebuild(self.ledger, self.settings, self.indexes)
 
     def reembed(self) -> int:
-        """Makes every vector anew with the present embedder; returns how many."""
-        return doctor.reembed(self.ledger, self.settings, self.indexes.for_writing())
+        """Makes every vector anew with the present embedder; returns how many.
+
+        Raises:
+            StoreBusy: another process has the embedded index.
+        """
+        self.indexes.mirror.claim()
+        return doctor.reembed(self.ledger, self.settings, self.indexes)
 
     def check(self, *, alone: bool = False) -> dict[str, Any]:
         """What the home holds and what is wrong with it; see `doctor.check`."""

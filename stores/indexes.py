@@ -155,8 +155,8 @@ class Indexes:
 
     def __init__(self, vectors: Vectors, mirror: Mirror, search: "Search") -> None:
         self.vectors, self.mirror, self.search = vectors, mirror, search
-        self._starting, self._started = threading.Lock(), False
-        self._held = 0
+        self._lock, self._held = threading.Lock(), 0
+        self._looked = False
 
     @classmethod
     def open(
@@ -182,18 +182,24 @@ class Indexes:
         mirror = Mirror(settings, ledger, vectors)
         return cls(vectors, mirror, Search(ledger, mirror, vectors.embedder, settings.visibility))
 
-    def for_writing(self) -> Self:
-        """Makes sure, once, that this process may write, and finishes a wipe that a crash cut short.
+    def attended(self) -> Self:
+        """Finishes what is owed of deletions: a wipe that a crash cut short, or another process left to us.
 
-        Raises:
-            StoreBusy: another process writes the embedded index. Names its pid.
+        The ledger's file is looked at once, as what hinders that may last; so is a server, since nothing of
+        that is left to another.
         """
-        with self._starting:
-            if not self._started:
-                self.mirror.claim()
-                self._if_possible(self.mirror.wipe)
-                self._started = True
+        if not self._looked:
+            self._looked = True
+            self._if_possible(self.mirror.wipe)
+        elif self.mirror.settings.chroma_url is None:
+            self._if_possible(self.mirror.wipe_index)
         return self
+
+    def close(self) -> None:
+        """Frees the index, with nothing left in its files that others left to us."""
+        if self._looked:
+            self.attended()
+        self.mirror.close()
 
     def catch_up(self, batch: int | None = None) -> None:
         """Brings the indexes up to date that can be reached; those held back wait."""
@@ -209,12 +215,12 @@ class Indexes:
         Args:
             batch: As in `Mirror.drain`.
         """
-        with self._starting:
+        with self._lock:
             self._held += 1
         try:
             yield
         finally:
-            with self._starting:
+            with self._lock:
                 self._held -= 1
             self.catch_up(batch)
 

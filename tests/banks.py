@@ -121,5 +121,8 @@ class ListIndex:
     def scrub(self) -> None:
         return None
 
+    def clear(self) -> None:
+        self.held = {}
+
     def close(self) -> None:
         return None

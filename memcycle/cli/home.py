@@ -97,12 +97,12 @@ def scrub(
 
 def _looked_after(settings: "Settings", *, dry_run: bool, rebuild: bool, reembed: bool) -> dict[str, Any]:
     """What the home holds, what was done, and what was found, mended and left."""
-    from memcycle.stores.bank import Bank
+    from memcycle.stores.bank import LEDGER_FILE, Bank
     from memcycle.stores.doctor import damaged, found
+    from memcycle.stores.ledger.connection import Ledger
 
     done: dict[str, Any] = {}
-    # The embedded index has one writer, so that nobody else can be examining a session meanwhile.
-    alone = settings.chroma_url is None
+    alone = not Ledger.in_use(settings.home / LEDGER_FILE)
     try:
         with Bank.open(settings, repair=True) as bank:
             if reembed:

@@ -2,9 +2,9 @@
 
 chromadb takes about a second to import, so it is imported when a client is opened and not before.
 
-Two processes writing one directory corrupt it without an error, so the second is refused. The lock is the
-kernel's (`filelock`): it ends with its process however that ends, so the pid file beside it is read only to
-name the holder, never to decide who holds.
+Two processes writing one directory corrupt it without an error, so a second one does without it (see
+`Mirror.at_hand`). The lock is the kernel's (`filelock`): it ends with its process however that ends, so the
+pid file beside it is read only to name the holder, never to decide who holds.
 """
 
 import os
@@ -83,7 +83,7 @@ class WriterLock:
             try:
                 self._lock.acquire(timeout=0)
             except Timeout:
-                if self._holder() == os.getpid():
+                if timeout == 0 or self._holder() == os.getpid():
                     raise
                 self._lock.acquire(timeout=timeout)
             # Replaced in one step, so that a process just being refused never reads half a number.
@@ -106,6 +106,12 @@ class WriterLock:
             self._pid_file.unlink(missing_ok=True)
             self._lock.release()
 
+    @property
+    def holder(self) -> str:
+        """Who holds it, in words."""
+        pid = self._holder()
+        return "another process" if pid is None else f"process {pid}"
+
     def _holder(self) -> int | None:
         """The pid the holder wrote; None when there is none or it cannot be read."""
         try:
@@ -114,15 +120,13 @@ class WriterLock:
             return None
 
     def _refusal(self) -> StoreBusy:
-        pid = self._holder()
-        if pid == os.getpid():
+        if self._holder() == os.getpid():
             return StoreBusy(
-                f"{self._home} is already open in this process; share that one or close it first"
+                f"the index of {self._home} is already open in this process; share that one or close it first"
             )
-        who = "another process" if pid is None else f"process {pid}"
         return StoreBusy(
-            f"{self._home} is open in {who}; close it, or let several processes share a Chroma server:"
-            " start `chroma run` and pass its address with --chroma-url"
+            f"the index of {self._home} is open in {self.holder}; close that one and try again, or start"
+            " `chroma run` for all and give its address as Settings(chroma_url=...) or --chroma-url"
         )
 
 
@@ -155,9 +159,8 @@ class EmbeddedClient:
         self._api: Client | None = None
         self._closed = False
         try:
-            if fresh and self._path.exists():
-                with chroma_errors(self.where, "removing it"):
-                    shutil.rmtree(self._path)
+            if fresh:
+                self.clear()
             self._api = self._open()
         except BaseException:
             self._free()
@@ -211,6 +214,13 @@ class EmbeddedClient:
     def renew(self) -> None:
         """Closes Chroma until the next call: after a full disk it may never return from one."""
         self._disconnect()
+
+    def clear(self) -> None:
+        """Removes all there is, also of a damaged index. The lock is kept: nobody comes in between."""
+        self._disconnect()
+        if self._path.exists():
+            with chroma_errors(self.where, "removing it"):
+                shutil.rmtree(self._path)
 
     def scrub(self) -> None:
         """Leaves no text of dropped collections in any file; see `free`."""
@@ -266,11 +276,7 @@ class ServerClient:
             raise StoreError(f"{url!r} is no address of a Chroma server; give http://HOST:PORT")
         self._api: Client | None = self._open(parts.hostname, port, secure=parts.scheme == "https")
         if fresh:
-            # Ours alone: others stay, those of other homes too.
-            with chroma_errors(self.where, "clearing it"):
-                for collection in self.api.list_collections():
-                    if collection.name.startswith(prefix):
-                        self.api.delete_collection(collection.name)
+            self.clear()
 
     @property
     def api(self) -> "Client":
@@ -303,6 +309,13 @@ class ServerClient:
     def renew(self) -> None:
         """Nothing: each call is a request of its own."""
 
+    def clear(self) -> None:
+        """Deletes the collections of this home; others stay, those of other homes too."""
+        with chroma_errors(self.where, "clearing it"):
+            for collection in self.api.list_collections():
+                if collection.name.startswith(self.prefix):
+                    self.api.delete_collection(collection.name)
+
     def scrub(self) -> None:
         """Nothing: the server's files are not ours."""
 
@@ -325,11 +338,14 @@ def _sessions(client: "Client") -> "list[httpx.Client]":
 ChromaClient = EmbeddedClient | ServerClient
 
 
-def open_client(settings: Settings, store: str, *, fresh: bool = False) -> ChromaClient:
+def open_client(
+    settings: Settings, store: str, *, patience: float = 0.0, fresh: bool = False
+) -> ChromaClient:
     """The client the settings ask for.
 
     Args:
-        settings: Home or address, and the lock timeout.
+        settings: Home or address.
+        patience: Seconds to wait for another process to let go of the embedded index.
         store: Id of the home's memory. Its collections carry it in their names: homes share a server, not
             memories. A copied home has the same id, so give it another server.
         fresh: Removes what is there first, even if damaged.
@@ -341,4 +357,4 @@ def open_client(settings: Settings, store: str, *, fresh: bool = False) -> Chrom
     prefix = f"memcycle-{store}-"
     if settings.chroma_url:
         return ServerClient(settings.chroma_url, prefix, fresh=fresh)
-    return EmbeddedClient(settings.home, prefix, settings.lock_timeout, fresh=fresh)
+    return EmbeddedClient(settings.home, prefix, patience, fresh=fresh)

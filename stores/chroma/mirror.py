@@ -1,4 +1,9 @@
-"""Keeps the vector index in step with the ledger: opens it when needed, drains the outbox, refills, wipes."""
+"""Keeps the vector index in step with the ledger: opens it when needed, drains the outbox, refills, wipes.
+
+The embedded index has one writer. The first process that needs it has it until it closes; the others of the
+home read and write the ledger beside it, search without it, and leave to it the outbox and what of a deletion
+is owed in the index's files. Whoever comes to something that is owed when nobody has the index takes it.
+"""
 
 import logging
 import threading
@@ -13,7 +18,7 @@ from memcycle.core.entry import Granularity
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma.client import LOCK_FOLDER, ChromaClient, open_client
+from memcycle.stores.chroma.client import LOCK_FOLDER, ChromaClient, WriterLock, open_client
 from memcycle.stores.chroma.files import merge_full_text
 from memcycle.stores.chroma.index import ChromaIndex
 from memcycle.stores.ledger import entries, meta, outbox, sessions
@@ -35,6 +40,7 @@ class Mirror:
 
     Attributes:
         settings, ledger: Those of the home.
+        elsewhere: Whether another process had the embedded index when this one last looked.
     """
 
     def __init__(self, settings: Settings, ledger: Ledger, vectors: "Vectors") -> None:
@@ -42,25 +48,39 @@ class Mirror:
         self._opening, self._draining = threading.RLock(), threading.RLock()
         self._client: ChromaClient | None = None
         self._index: ChromaIndex | None = None
+        self.elsewhere = False
         self._file_lock = FileLock(settings.home / LOCK_FOLDER / DRAIN_LOCK, thread_local=False)
 
     def claim(self) -> None:
-        """Makes sure that no other process writes the embedded index, before anything is written.
-
-        Another failure of the index stops nobody: the ledger is the system of record, the outbox waits.
+        """Takes the embedded index, for what nobody else may do beside; one that cannot be opened, too.
 
         Raises:
-            StoreBusy: another process has it. Names the pid.
+            StoreBusy: another process has it, and did not let go in time. Names the pid.
         """
         if self.settings.chroma_url:
             return
         try:
             with self._opening:
-                self._connect()
+                self._connect(self.settings.lock_timeout)
         except StoreBusy:
             raise
         except StoreError as error:
-            _log.warning("the index cannot be opened, writing goes on without it: %s", error)
+            _log.warning("the index cannot be opened: %s", error)
+
+    def at_hand(self) -> bool:
+        """Whether this process writes the index: a server's, or the embedded one, taken where it is free.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        if self.settings.chroma_url:
+            return True
+        with self._opening:
+            try:
+                self._connect(0)
+            except StoreBusy:
+                self.elsewhere = True
+            return not self.elsewhere
 
     @property
     def is_open(self) -> bool:
@@ -76,7 +96,8 @@ class Mirror:
         """
         with self._opening:
             if self._index is None:
-                self._index = ChromaIndex(self._connect(), self.settings.shards, self._vectors.dimension())
+                client = self._connect(self.settings.lock_timeout)
+                self._index = ChromaIndex(client, self.settings.shards, self._vectors.dimension())
             return self._index
 
     def query(
@@ -87,7 +108,7 @@ class Mirror:
         return self.index().query(scope, vectors, k, granularity)
 
     def drain(self, batch: int | None = None) -> int:
-        """Brings every waiting entry up to date in the index.
+        """Brings every waiting entry up to date in the index; nothing where another process has that.
 
         A row leaves the outbox only after the index took it. Entries without a vector are not in the index.
 
@@ -105,6 +126,8 @@ class Mirror:
             if not outbox.head(conn, 1):
                 return 0
         self.require_match()
+        if not self.at_hand():
+            return 0
         with self.exclusive():
             while worked := self._work_off(size, size * self.settings.shards):
                 done += worked
@@ -118,8 +141,11 @@ class Mirror:
         """Makes the index anew from the ledger, also one too damaged to open."""
         with self.exclusive():
             with self._opening:
-                self.close()
-                self._connect(fresh=True)
+                self._index = None
+                if self._client is None:
+                    self._connect(self.settings.lock_timeout, fresh=True)
+                else:
+                    self._client.clear()
             with self.ledger.write() as conn:
                 for scope in sessions.all_scopes(conn):
                     outbox.put_active(conn, scope)
@@ -128,36 +154,55 @@ class Mirror:
     def wipe(self) -> None:
         """Leaves no deleted text in any file of the home. Nothing where none is owed; safe to repeat.
 
-        From a server's collections it is deleted; its files are its operator's (see `operator_note`).
+        From a server's collections it is deleted; its files are its operator's (see `operator_note`). What is
+        in an embedded index that another process has stays owed: that one wipes it at its next step.
 
         Raises:
             StoreBusy: another process is writing the index. All is owed still.
             StoreError: the index cannot be wiped now. The ledger is, and the rest is owed still.
         """
         with self.ledger.read() as conn:
-            if not meta.owed_scrubs(conn) and meta.owed_compaction(conn) is None:
-                return
+            mark = meta.owed_compaction(conn)
+        if mark is None:
+            self.wipe_index()
+            return
         # One at a time: who waited finds its own text wiped by another's wipe, mostly.
         with self.exclusive():
             with self.ledger.read() as conn:
-                owed, mark = meta.owed_scrubs(conn), meta.owed_compaction(conn)
-            if mark is not None:
+                mark = meta.owed_compaction(conn)
+            if mark is not None:  # nobody else just did it
                 with self.ledger.write() as conn:
                     merge_full_text(conn, "lexical")
                 self.ledger.compact()
                 self.ledger.checkpoint()
-            if owed:
-                self._wipe_index([one.scope for one in owed])
-                with self.ledger.write() as conn:
-                    meta.index_scrubbed(conn, owed)
+            self.wipe_index()
             if mark is not None and self.ledger.checkpoint():
                 with self.ledger.write() as conn:
                     meta.compacted(conn, mark)
 
+    def wipe_index(self) -> None:
+        """What `wipe` does in the index, also of what other processes deleted; the ledger's file is left.
+
+        Raises:
+            StoreError: as `wipe`.
+        """
+        with self.ledger.read() as conn:
+            if not meta.owed_scrubs(conn):
+                return
+        if not self.at_hand():
+            return
+        with self.exclusive():
+            with self.ledger.read() as conn:
+                owed = meta.owed_scrubs(conn)
+            self._wipe_scopes([one.scope for one in owed])
+            with self.ledger.write() as conn:
+                meta.index_scrubbed(conn, owed)
+
     def operator_note(self) -> str | None:
         """What a person must do so that deleted text leaves the index's files, if anything.
 
-        Of a server always the same; of the embedded index known once it was used.
+        Of a server always the same; of the embedded index known once it was used; of one that another process
+        has, that this one will do it.
         """
         url = self.settings.chroma_url
         if url is not None:
@@ -165,7 +210,17 @@ class Mirror:
                 f"deleted text may remain in the files of the Chroma server at {url}: run `memcycle doctor"
                 " --rebuild`, stop the server, and run `memcycle scrub DIR` over its folder"
             )
-        return self.index().note if self.is_open else None
+        if self.is_open or not self.elsewhere:
+            return self.index().note if self.is_open else None
+        with self.ledger.read() as conn:
+            owed = meta.owed_scrubs(conn)
+        home = self.settings.home
+        return (
+            f"{WriterLock(home).holder} has the index of {home} open: it takes what was deleted out of the"
+            " index's files with the next thing that it stores or is asked, or when it closes"
+            if owed
+            else None
+        )
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -191,7 +246,7 @@ class Mirror:
                 self._client.close()
             self._client = self._index = None
 
-    def _wipe_index(self, scopes: Sequence[Scope]) -> None:
+    def _wipe_scopes(self, scopes: Sequence[Scope]) -> None:
         index = self.index()
         if self.settings.chroma_url is None:
             shards = {index.shard_of(scope) for scope in scopes}
@@ -243,10 +298,11 @@ class Mirror:
         with self.ledger.write() as conn:
             outbox.done(conn, part)
 
-    def _connect(self, *, fresh: bool = False) -> ChromaClient:
+    def _connect(self, patience: float, *, fresh: bool = False) -> ChromaClient:
         """Takes the index without asking the embedder, which may be down, for the dimension."""
         if self._client is None:
-            self._client = open_client(self.settings, self._store_id(), fresh=fresh)
+            self._client = open_client(self.settings, self._store_id(), patience=patience, fresh=fresh)
+            self.elsewhere = False
         return self._client
 
     def _store_id(self) -> str:

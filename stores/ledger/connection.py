@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -51,6 +51,8 @@ class Ledger:
     def open(cls, path: Path, world: World, *, read_only: bool = False) -> "Ledger":
         """Opens the file; creates it and its folder when absent, unless `read_only`.
 
+        One of an older version is brought up to date first, also for reading.
+
         Raises:
             StoreError: no ledger to read, a folder that cannot be written, a damaged file, a file of
                 another program or of a newer version.
@@ -61,6 +63,18 @@ class Ledger:
         else:
             ledger._create()
         return ledger
+
+    @staticmethod
+    def in_use(path: Path) -> bool:
+        """Whether anybody else has this file open, or it cannot be said."""
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)) as conn:
+                # Who is in WAL mode shares a lock on the file for as long as it is open.
+                conn.execute("PRAGMA locking_mode = EXCLUSIVE")
+                conn.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.Error:
+            return True
+        return False
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -215,10 +229,9 @@ class Ledger:
             )
         with self._explained(), self._connection() as conn:
             schema.check_known(conn, self.path)
-            if schema.version_of(conn) < schema.VERSION:
-                raise StoreError(
-                    f"{self.path} is of an older schema version; `memcycle doctor` brings it up to date"
-                )
+            current = schema.version_of(conn) == schema.VERSION
+        if not current:
+            Ledger.open(self.path, self.world).close()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -2,8 +2,9 @@
 
 A scope of up to some thousands of entries is scanned whole, in a snapshot kept in memory: that takes less
 time than asking an index for candidates, and no filter can empty a candidate list. Of a larger scope the
-lexical view and the vector index hand over `theta.candidates` each, and only those are looked at. Staged
-entries are in neither index; those that the request may see are always looked at.
+lexical view and the vector index hand over `theta.candidates` each, and only those are looked at; but where
+another process has the embedded index, a larger scope is scanned whole as well. Staged entries are in neither
+index; those that the request may see are always looked at.
 
 The facts that rest on a turn are not known in a larger scope, so there `facts` says what `window` says.
 """
@@ -67,6 +68,15 @@ class Ranking(NamedTuple):
         return ranker.reasons(self.measured, [one.place for one in chosen], self.depth)
 
 
+class _Looked(NamedTuple):
+    """A scope: its snapshot unless it is too large, who speaks, when last, and what the filters allow."""
+
+    snapshot: Snapshot | None
+    speakers: frozenset[str]
+    last: float
+    allowed: Ints | None
+
+
 class Search:
     """Ranks the entries of a scope for queries. Thread-safe as far as its parts are."""
 
@@ -114,18 +124,11 @@ class Search:
             EmbeddingFailed: the queries cannot be embedded.
             StoreError: the ledger or the index cannot be read.
         """
-        scope, wall = request.scope, wall_of(request.scope, self._visibility)
-        with self._ledger.read() as conn:
-            snapshot = self._snapshot(conn, scope)
-            if snapshot is not None:
-                own = _recallable(snapshot, request)
-                speakers, last = snapshot.speaking(own), snapshot.last_said(own)
-            else:
-                speakers, last = snapshots.speakers(conn, scope, wall), snapshots.last_said(conn, scope, wall)
-            allowed = None
-            if request.filters != Filters():
-                allowed = snapshots.allowed(conn, scope, request.filters)
-        queries = prepare(request.queries, self._embedder, speakers=speakers, last=last)
+        looked = self._look(request)
+        while looked.snapshot is None and not self._index.at_hand():
+            looked = self._look(request)
+        snapshot, allowed = looked.snapshot, looked.allowed
+        queries = prepare(request.queries, self._embedder, speakers=looked.speakers, last=looked.last)
         if snapshot is not None:
             visible = _visible(snapshot, request)
             scores = [_scanned(snapshot, request, visible, query) for query in queries]
@@ -143,12 +146,27 @@ class Search:
         ]
         return [Candidates(snapshot, places, ranker.measure(one, places)) for one in compared]
 
+    def _look(self, request: SearchRequest) -> "_Looked":
+        """What the ledger says of the request's scope, in one view of it."""
+        scope, wall = request.scope, wall_of(request.scope, self._visibility)
+        with self._ledger.read() as conn:
+            snapshot = self._snapshot(conn, scope)
+            if snapshot is not None:
+                own = _recallable(snapshot, request)
+                speakers, last = snapshot.speaking(own), snapshot.last_said(own)
+            else:
+                speakers, last = snapshots.speakers(conn, scope, wall), snapshots.last_said(conn, scope, wall)
+            allowed = None
+            if request.filters != Filters():
+                allowed = snapshots.allowed(conn, scope, request.filters)
+        return _Looked(snapshot, speakers, last, allowed)
+
     def _snapshot(self, conn: sqlite3.Connection, scope: Scope) -> Snapshot | None:
-        """Of the whole scope, as of now; None where it is too large."""
+        """Of the whole scope, as of now; None where it is too large, and another does not have the index."""
         change, known = events.last_change(conn, scope) or 0, self._snapshots.get(scope)
         if known is not None and known.change == change:
             return known.snapshot
-        if snapshots.size(conn, scope) > SCANNED_WHOLE:
+        if not self._index.elsewhere and snapshots.size(conn, scope) > SCANNED_WHOLE:
             self._snapshots.drop(scope)
             return None
         rows = events.changed_since(conn, scope, known.change) if known is not None else None

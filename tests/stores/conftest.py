@@ -11,7 +11,7 @@ def list_index(monkeypatch):
     """Every bank of the test keeps its vectors in a list; gives the lists by home."""
     made = {}
 
-    def client(settings, store, *, fresh=False):
+    def client(settings, store, *, patience=0.0, fresh=False):
         index = made.setdefault(settings.home, ListIndex(settings))
         if fresh:
             index.held.clear()

@@ -252,7 +252,8 @@ def test_what_is_deleted_while_a_wipe_runs_is_owed_after_it(chroma_bank, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(owner, step, overtaken)
         bank.forget(ANN, codes[ANN])
-    assert bank.check()["wipes_owed"] == 2
+    # The index is wiped after the ledger, and of all that was deleted until then.
+    assert bank.check()["wipes_owed"] == (1 if step == "compact" else 2)
     bank.forget(BOB, codes[BOB])
     assert bank.check()["wipes_owed"] == 0
     assert files_with(bank.settings.home) == []
@@ -262,6 +263,7 @@ def test_a_new_process_finishes_a_wipe(tmp_path, list_index, monkeypatch):
     with monkeypatch.context() as patch, open_bank(tmp_path / "h") as bank:
         code = converse(bank, ANN)
         patch.setattr(Mirror, "wipe", lambda _: None)
+        patch.setattr(Mirror, "wipe_index", lambda _: None)
         bank.forget(ANN, code)
     with open_bank(tmp_path / "h") as bank:
         assert bank.check()["wipes_owed"] == 2

@@ -341,7 +341,7 @@ CHOIR = "Nora brought {} tin of roasted walnuts to the choir rehearsal in the ol
 def test_a_dry_run_says_exactly_what_is_then_done(tmp_path_factory, made, rules, named, whole):
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch, open_bank(home, retention=tuple(rules)) as bank:
-        patch.setattr(mirror, "open_client", lambda settings, store, *, fresh=False: ListIndex(settings))
+        patch.setattr(mirror, "open_client", lambda settings, *_, **__: ListIndex(settings))
         patch.setattr(mirror, "ChromaIndex", lambda index, shards, dim: index)
         turns = [f"D1:{n}" for n in range(len(made))]
         for turn, (text, importance, kind, at) in zip(turns, made, strict=True):

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from memcycle.core.errors import EmbedderMismatch, StoreBusy, StoreError
+from memcycle.core.errors import EmbedderMismatch, StoreError
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
 from memcycle.stores import doctor
@@ -244,39 +244,3 @@ def test_reading_loads_neither_chroma_nor_an_embedder(tmp_path):
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-_HOLDER = """
-import sys
-from pathlib import Path
-from memcycle.core.settings import Settings
-from memcycle.stores.bank import Bank
-from tests.banks import ANN, said
-from tests.fakes import FakeEmbeddings
-
-with Bank.open(Settings(home=Path(sys.argv[1])), embeddings=FakeEmbeddings()) as bank:
-    bank.stage_turns(ANN, [said(1)])
-    print("holding", flush=True)
-    sys.stdin.read()
-"""
-
-
-@pytest.mark.slow
-def test_a_second_writing_process_is_refused_by_pid_before_it_writes(tmp_path):
-    home = tmp_path / "h"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", _HOLDER, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert holder.stdout.readline() == "holding\n"
-        with open_bank(home, lock_timeout=0.1) as bank:
-            with pytest.raises(StoreBusy, match=f"process {holder.pid}"):
-                bank.stage_turns(ANN, [said(2, "refused")])
-            assert len(bank.session_turns(ANN)) == 1
-            with pytest.raises(StoreBusy, match=f"process {holder.pid}"):
-                bank.forget_user("ann")
-            assert len(bank.session_turns(ANN)) == 1
-    finally:
-        holder.communicate("", timeout=30)
-    with open_bank(home) as bank:
-        assert bank.commit_session(ANN) == 1
