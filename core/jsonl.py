@@ -8,6 +8,7 @@ words nor a caption gives no turn but keeps its place.
 
 import json
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from pathlib import Path
@@ -22,13 +23,15 @@ _REQUIRED = ("session", "speaker", "role", "text", "time")
 
 
 def read_file(path: Path) -> str:
-    """The text of a UTF-8 file.
+    """The text of a file in UTF-8, or in UTF-16 with its mark, as shells of Windows write into one.
 
     Raises:
         BadInput: no such file, a folder, no permission, not UTF-8.
     """
     try:
-        return path.read_text("utf-8-sig")
+        with path.open("rb") as file:
+            wide = file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE)
+        return path.read_text("utf-16" if wide else "utf-8-sig")
     except FileNotFoundError:
         raise BadInput(f"no such file: {path}") from None
     except IsADirectoryError:

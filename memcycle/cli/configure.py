@@ -10,7 +10,7 @@ from rich.text import Text
 
 from memcycle.cli import options as opt
 from memcycle.cli.options import theta_of
-from memcycle.cli.output import FAILED, confirm, listing, print_json, say, screen, shown
+from memcycle.cli.output import FAILED, confirm, listing, print_json, print_text, say, screen, shown
 from memcycle.core.errors import BadInput, PromptError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def show_prompt(role: Role, *, folder: Folder = None, as_json: opt.Json = False)
     if as_json:
         print_json({"role": role, "version": found.version(role), "text": found.text(role)})
     else:
-        say(shown(found.text(role)))
+        print_text(found.text(role))
 
 
 def export_prompts(
@@ -146,7 +146,7 @@ def diff_prompts(folder: Given, roles: Roles = None, *, as_json: opt.Json = Fals
         return
     for lines in changes.values():
         for line in lines:
-            say((shown(line), _COLOURS.get(line[:1], "")))
+            print_text(line, _COLOURS.get(line[:1], ""))
     if not changes:
         say("No difference to the shipped prompts.")
 

@@ -8,7 +8,7 @@ import typer
 
 from memcycle.cli import options as opt
 from memcycle.cli.options import SHORT, open_memory, require_home, settings_of
-from memcycle.cli.output import FAILED, confirm, note, one_line, print_json, say, shown
+from memcycle.cli.output import FAILED, confirm, note, one_line, print_json, print_text, say, shown
 from memcycle.cli.sessions import verify_command
 from memcycle.core.entry import Granularity, Kind
 from memcycle.core.errors import BadInput, LedgerDamaged
@@ -191,7 +191,7 @@ def graph(
     if as_json:
         print_json({"name": name, "mermaid": drawing})
     else:
-        typer.echo(drawing)
+        print_text(drawing)
 
 
 _LIMIT = "Limit"

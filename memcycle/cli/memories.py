@@ -312,7 +312,7 @@ def export(
         print_json(rows)
     else:
         for row in rows:
-            typer.echo(json.dumps(row, ensure_ascii=False))
+            print_json(row, indent=None)
     if not rows:
         note(f"User {owner!r} has no memories in workspace {workspace!r}.")
 

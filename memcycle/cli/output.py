@@ -1,5 +1,6 @@
 """What a command prints: results on standard output, messages on standard error, text always as it stands."""
 
+import codecs
 import functools
 import json
 import os
@@ -32,6 +33,7 @@ _WIDE = 160
 """Columns of a listing that goes into a file or a pipe, where no terminal gives a width."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def screen(*, error: bool = False) -> Console:
@@ -66,9 +68,23 @@ def say(*parts: str | Text | tuple[str, str]) -> None:
     screen().print(Text.assemble(*parts), soft_wrap=True)
 
 
-def print_json(value: Any) -> None:
-    """The one JSON value of a command called with `--json`."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """JSON as data: the one value of a command called with `--json`, or a line without `indent`.
+
+    Whole on any stream: letters as they are in UTF-8, which JSON is read in, escaped on any other.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if codecs.lookup(sys.stdout.encoding or "utf-8").name != "utf-8" or _SURROGATE.search(text):
+        text = json.dumps(value, indent=indent)
+    typer.echo(text)
+
+
+def print_text(text: str, style: str = "") -> None:
+    """A text as data: in UTF-8 as it stands, on a terminal as that can show it."""
+    if sys.stdout.isatty():
+        say((shown(text), style))
+    else:
+        typer.echo(text.encode("utf-8", "replace"))
 
 
 def confirm(question: str, *, yes: bool) -> None:

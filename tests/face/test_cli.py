@@ -1,13 +1,17 @@
 """Each command on good input."""
 
+import io
 import json
 import re
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
+from memcycle.cli import main
 from memcycle.cli.app import app
 from memcycle.cli.output import spoken_by
+from memcycle.prompts import PromptSet
 
 INGESTED = [
     "turns",
@@ -217,6 +221,73 @@ def test_export_and_import(cli, ingested, tmp_path):
     assert cli.json("import", str(file))["imported"] == 0
     assert cli.json("import", str(file), "--user", "ben")["user"] == "ben"
     assert len(cli.json("memories", "--user", "ben")) == len(cli.json("memories", "--user", "ann"))
+
+
+NAMES = "Zoë Łódź 🐎 Diyarbakır สวัสดี"
+NARROW = pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+
+
+def printed(monkeypatch, encoding: str, *args: str) -> bytes:
+    """What the process writes to its standard output, in bytes."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", out)
+        patched.setattr(sys, "stderr", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+        patched.setattr(sys, "argv", ["memcycle", *args])
+        with pytest.raises(SystemExit) as left:
+            main()
+        out.flush()
+    assert left.value.code in (0, None)
+    return out.buffer.getvalue()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp850", "utf-16"])
+def test_data_is_whole_on_any_output(cli, chat, tmp_path, monkeypatch, encoding):
+    cli.run("ingest", chat({"text": f"I met {NAMES}."}), "--user", "ann")
+    home = ("--home", str(cli.home))
+    rows = cli.json("export", "--user", "ann")
+    file = tmp_path / "ann.jsonl"
+    file.write_bytes(printed(monkeypatch, encoding, "export", "--user", "ann", *home))
+    assert cli.json("import", str(file), "--user", "ann", "--home", str(tmp_path / "copy"))[
+        "imported"
+    ] == len(rows)
+    file.write_bytes(printed(monkeypatch, encoding, "export", "--user", "ann", "--json", *home))
+    assert cli.json("import", str(file), "--home", str(tmp_path / "list"))["imported"] == len(rows)
+    wide = "utf-16" if encoding == "utf-16" else "utf-8"
+    for command in (
+        ["memories", "--user", "ann"],
+        ["history", rows[0]["id"]],
+        ["ask", "Whom did I meet?", "-u", "ann"],
+    ):
+        told = printed(monkeypatch, encoding, *command, "--json", *home).decode(wide)
+        assert NAMES in json.dumps(json.loads(told), ensure_ascii=False), command
+
+
+@NARROW
+def test_what_people_read_shows_what_the_output_can(cli, chat, monkeypatch, encoding):
+    cli.run("ingest", chat({"text": f"I met {NAMES}."}), "--user", "ann")
+    of_ann = ("--user", "ann", "--home", str(cli.home))
+    for command in (["memories"], ["ask", "Whom did I meet?"], ["session", "1"]):
+        assert b"I met Zo" in printed(monkeypatch, encoding, *command, *of_ann), command
+    assert printed(monkeypatch, encoding, "sessions", *of_ann)
+    assert printed(monkeypatch, encoding, "doctor", *of_ann[2:])
+
+
+@NARROW
+def test_prompts_and_graphs_are_data_too(tmp_path, monkeypatch, encoding):
+    own = f"{PromptSet.shipped().text('query_reasoner')}\n{NAMES}"
+    (tmp_path / "query_reasoner.txt").write_text(own, "utf-8")
+    folder = str(tmp_path)
+    shown = printed(monkeypatch, encoding, "prompts", "show", "query_reasoner", "--folder", folder)
+    assert shown.decode().rstrip("\n") == own
+    assert f"+{NAMES}" in printed(monkeypatch, encoding, "prompts", "diff", folder).decode().splitlines()
+    assert printed(monkeypatch, encoding, "graph", "recall").decode().startswith("---\nconfig")
+
+
+def test_what_windows_shells_write_is_read(cli, ingested, tmp_path):
+    file = tmp_path / "ann.jsonl"
+    file.write_text(cli.run("export").stdout, encoding="utf-16")
+    assert cli.json("import", str(file), "--user", "ben")["imported"] > 0
 
 
 def test_doctor(cli, ingested):
