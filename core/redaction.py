@@ -144,7 +144,8 @@ class Redactor:
         """An exported entry as it may be stored; what is no object is left for its reader to refuse."""
         if not isinstance(row, Mapping):
             return row
-        return {key: self.data(value) if key in ENTRY_FIELDS else value for key, value in row.items()}
+        worded = (*ENTRY_FIELDS, "log")
+        return {key: self.data(value) if key in worded else value for key, value in row.items()}
 
     def _value(self, key: Any, value: Any) -> Any:
         if key in _IDENTITY:

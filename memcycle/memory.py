@@ -501,7 +501,7 @@ class Memory:
         return self.bank.forget_user(user, workspace)
 
     def export(self, *, user: str | None = None, workspace: str | None = None) -> list[dict[str, Any]]:
-        """Every entry of a user with all fields, as JSON-able dicts that `import_` reads."""
+        """Every entry of a user with all fields and its `log`, as JSON-able dicts that `import_` reads."""
         return list(self.bank.export(self.scope(user, workspace)))
 
     def import_(

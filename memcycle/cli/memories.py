@@ -295,7 +295,7 @@ def export(
     ] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Write every entry of a user with all fields, one JSON object a line (one list with --json).
+    """Write every entry of a user with all fields and its history, one JSON object a line (--json: one list).
 
     Examples:
         memcycle export --user ann > ann.jsonl

@@ -9,6 +9,7 @@ whether the copy is good, or which entries to read anew. What a search never rea
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -21,10 +22,16 @@ from memcycle.core.world import World
 from memcycle.stores.ledger.columns import json_list, to_json, to_time
 from memcycle.stores.ledger.schema import CHANGES_KEPT
 
-_STATE = {
+STATE = {
     "id", "text", "title", "status", "turns", "related_turns", "importance", "supersedes", "superseded_by",
     "valid_until", "event_time",
 }  # fmt: skip
+"""Fields that the log keeps of an entry: text and what can change."""
+
+_INSERT = (
+    "INSERT INTO events (id, change, undoes, at, scope_key, entry, action, actor, before, after, why)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 class Change(NamedTuple):
@@ -51,9 +58,23 @@ class Logged(NamedTuple):
     undone: bool = False
 
 
+class Numbered(NamedTuple):
+    """A line of the log without ids that mean something in this ledger alone.
+
+    Attributes:
+        n: Of two lines the later one's is higher.
+        change: The `n` of the first line of its change. undoes: the same of the change that it takes back.
+    """
+
+    n: int
+    change: int
+    undoes: int | None
+    event: Event
+
+
 def state_of(entry: Entry) -> dict[str, Any]:
-    """What the log keeps of an entry: text and what can change. Plain JSON data."""
-    return entry.model_dump(mode="json", include=_STATE)
+    """What the log keeps of an entry, as plain JSON data."""
+    return entry.model_dump(mode="json", include=STATE)
 
 
 def line(action: Action, before: Entry | None, after: Entry) -> Change:
@@ -73,8 +94,7 @@ def record(
     """Writes the lines of one change. `undoes` is the id of the change it takes back."""
     change, at = world.new_id(), to_time(world.now())
     conn.executemany(
-        "INSERT INTO events (id, change, undoes, at, scope_key, entry, action, actor, before, after, why)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        _INSERT,
         [
             (
                 world.new_id(), change, undoes, at, entry.scope.key, entry.id, action, actor,
@@ -83,6 +103,38 @@ def record(
             for entry, action, before, after in changes
         ],
     )  # fmt: skip
+
+
+def restore(conn: sqlite3.Connection, world: World, scope: Scope, lines: Iterable[Numbered]) -> None:
+    """Writes lines of another ledger, in their order, as they were told there."""
+    changes: defaultdict[int | None, str | None] = defaultdict(world.new_id, {None: None})
+    conn.executemany(
+        _INSERT,
+        [
+            (
+                world.new_id(), changes[change], changes[undoes], to_time(event.at), scope.key,
+                event.entry_id, event.action, event.actor,
+                None if event.before is None else to_json(event.before),
+                None if event.after is None else to_json(event.after), event.why,
+            )
+            for _, change, undoes, event in sorted(lines, key=lambda line: line.n)
+        ],
+    )  # fmt: skip
+
+
+def numbered(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, list[Numbered]]:
+    """The lines about each of the entries, oldest first, as `restore` takes them."""
+    first = "(SELECT min(seq) FROM events o WHERE o.scope_key = e.scope_key AND o.change = e.{})"
+    found = conn.execute(
+        f"SELECT *, {first.format('change')} AS of, {first.format('undoes')} AS back FROM events e"  # noqa: S608 - constants
+        " WHERE scope_key = ? AND entry IN (SELECT value FROM json_each(?)) ORDER BY seq",
+        (scope.key, json_list(ids)),
+    )
+    lines: dict[str, list[Numbered]] = {}
+    for row in found:
+        line = Numbered(row["seq"], row["of"], row["back"], _event(row))
+        lines.setdefault(row["entry"], []).append(line)
+    return lines
 
 
 def of_entries(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> list[Event]:
@@ -143,7 +195,7 @@ def of_change(conn: sqlite3.Connection, scope: Scope, change: str) -> list[Event
     return [_event(row) for row in found]
 
 
-def erase(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:
+def erase(conn: sqlite3.Connection, scope: Scope, ids: Collection[str]) -> None:
     """Removes the lines about entries, and what other lines of the same changes say of them."""
     keys = {"scope": scope.key, "ids": json_list(ids)}
     conn.execute(
@@ -156,8 +208,14 @@ def erase(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:
         " AND json_extract(before, '$.id') IN (SELECT value FROM json_each(:ids))",
         keys,
     )
+    remove(conn, scope, ids)
+
+
+def remove(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:
+    """Removes the lines about entries, and leaves what other lines say of them."""
     conn.execute(
-        "DELETE FROM events WHERE scope_key = :scope AND entry IN (SELECT value FROM json_each(:ids))", keys
+        "DELETE FROM events WHERE scope_key = ? AND entry IN (SELECT value FROM json_each(?))",
+        (scope.key, json_list(ids)),
     )
 
 

@@ -215,9 +215,17 @@ def test_export_and_import(cli, ingested, tmp_path):
     file = tmp_path / "ann.jsonl"
     cli.run("export", "--user", "ann", "--output", str(file))
     assert file.read_text() == lines
+    [fact] = cli.json("memories", "--user", "ann", "--granularity", "fact", "--search", "pixel")
+    told = cli.run("history", fact["id"]).stdout
     cli.home = tmp_path / "other"
     assert cli.json("import", str(file))["imported"] == len(lines.splitlines())
-    assert cli.run("export", "--user", "ann").stdout == lines
+    again = [json.loads(line) for line in cli.run("export", "--user", "ann").stdout.splitlines()]
+    for row, copy in zip(map(json.loads, lines.splitlines()), again, strict=True):
+        assert [line["action"] for line in copy.pop("log")] == [line["action"] for line in row.pop("log")] + [
+            "import"
+        ]
+        assert copy == row
+    assert cli.run("history", fact["id"]).stdout.startswith(told)
     assert cli.json("import", str(file))["imported"] == 0
     assert cli.json("import", str(file), "--user", "ben")["user"] == "ben"
     assert len(cli.json("memories", "--user", "ben")) == len(cli.json("memories", "--user", "ann"))

@@ -59,7 +59,12 @@ def content(bank: Bank) -> dict[str, Any]:
     return json.loads(
         json.dumps(
             {
-                "export": [row for scope in (ANN.base, BOB.base) for row in bank.export(scope)],
+                # The log that goes with each is told under "history".
+                "export": [
+                    {key: value for key, value in row.items() if key != "log"}
+                    for scope in (ANN.base, BOB.base)
+                    for row in bank.export(scope)
+                ],
                 "sessions": [
                     one.model_dump(mode="json")
                     for scope in (ANN.base, BOB.base)
