@@ -9,10 +9,11 @@ words nor a caption gives no turn but keeps its place.
 import json
 import os
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import tzinfo
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from memcycle.core.errors import BadInput
 from memcycle.core.messages import clean_text, image_note, read_role
@@ -20,6 +21,43 @@ from memcycle.core.scope import MAX_NAME
 from memcycle.core.turn import Conversation, Session, Turn, read_time, turn_id
 
 _REQUIRED = ("session", "speaker", "role", "text", "time")
+_TURN = {*_REQUIRED, "id", "caption"}
+_NAMED = 8
+"""Fields told by name."""
+
+
+class Unread:
+    """What a reader left out of a file, to be told of once.
+
+    Attributes:
+        wordless: Messages without words.
+        undated: The time that stands for that of messages without one; None where all have one.
+    """
+
+    def __init__(self) -> None:
+        self.wordless, self.undated = 0, cast("datetime | None", None)
+        self._fields, self._others = Counter[str](), Counter[str]()
+
+    def see(self, record: Mapping[str, Any], known: Collection[str]) -> None:
+        """Counts the record's fields that are not known."""
+        self._fields.update(str(key) for key in record if key not in known)
+
+    def left(self, what: str, count: int = 1) -> None:
+        """Counts what else is left out, in words."""
+        self._others[what] += count
+
+    def notes(self) -> tuple[str, ...]:
+        """All of it, in words."""
+        told = [f"left out: {count} {what}" for what, count in self._others.items() if count]
+        if self.wordless:
+            told.append(f"left out: {self.wordless} messages without words")
+        if self._fields:
+            names = ", ".join(f"{name!r:.60} ({count})" for name, count in self._fields.most_common(_NAMED))
+            more = len(self._fields) - _NAMED
+            told.append(f"fields that are not read: {names}" + (f" and {more} more" if more > 0 else ""))
+        if self.undated is not None:
+            told.append(f"messages without a time were given that of the file, {self.undated:%Y-%m-%d %H:%M}")
+        return tuple(told)
 
 
 def read_file(path: Path) -> str:
@@ -120,8 +158,11 @@ def read_turns(records: Iterable[tuple[str, dict[str, Any]]], *, zone: tzinfo, n
     counts: dict[str, int] = {}
     sessions: dict[str, list[Turn]] = {}
     named: dict[tuple[str, str], str] = {}
+    unread = Unread()
     for where, record in records:
         turn = _turn(where, record, counts, zone)
+        unread.see(record, _TURN)
+        unread.wordless += turn is None
         if turn is not None and turn.message_id is not None:
             first = named.setdefault((turn.session, turn.message_id), where)
             if first != where:
@@ -131,7 +172,8 @@ def read_turns(records: Iterable[tuple[str, dict[str, Any]]], *, zone: tzinfo, n
                 )
         if turn is not None:
             sessions.setdefault(turn.session, []).append(turn)
-    return Conversation(name, tuple(Session(key, tuple(turns)) for key, turns in sessions.items()))
+    said = tuple(Session(key, tuple(turns)) for key, turns in sessions.items())
+    return Conversation(name, said, unread.notes())
 
 
 def read_name(where: str, record: dict[str, Any], key: str) -> str:

@@ -1,8 +1,8 @@
 """Messages of any common shape, read as turns.
 
 Understood: text, `(role, text)`, OpenAI-style dicts (also with the keys of the JSONL format) and
-LangChain messages. Only what was said is kept: text parts and image captions, never image data, tool
-call arguments or a model's reasoning.
+LangChain messages, also as `dumpd` and `messages_to_dict` write them. Only what was said is kept: text
+parts and image captions, never image data, tool call arguments or a model's reasoning.
 """
 
 import re
@@ -34,6 +34,7 @@ _TIMES = ("time", "timestamp", "created_at")
 _CAPTIONS = ("caption", "alt")
 WORDED = (
     "content", "text", *_CAPTIONS, "name", "speaker", "tool_calls", "additional_kwargs", "metadata",
+    "kwargs", "data",
 )  # fmt: skip
 """What of a message may hold words, and so secrets: what is read here and may be kept among checkpoints. Ids,
 roles and times are none."""
@@ -137,7 +138,7 @@ def _fields(message: Any) -> Fields | None:
     if isinstance(message, str):
         return {"role": "human", "content": message}
     if isinstance(message, Mapping):
-        fields = _of_dict(message)
+        fields = _of_dict(unpacked(message))
     elif isinstance(message, tuple | list) and len(message) == 2:  # noqa: PLR2004 - (role, text)
         fields = {"role": message[0], "content": message[1]}
     elif isinstance(getattr(message, "type", None), str) and hasattr(message, "content"):
@@ -149,6 +150,16 @@ def _fields(message: Any) -> Fields | None:
     return None if fields.get("role") == "remove" or fields.get("memcycle") else fields
 
 
+def unpacked(message: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """The fields of a message; what `dumpd` and `messages_to_dict` put inside is brought out."""
+    inner = message.get("kwargs") if message.get("lc") else message.get("data")
+    if not isinstance(inner, Mapping) or "content" in message:
+        return message
+    path = message.get("id")
+    named = str(path[-1]) if message.get("lc") and isinstance(path, list) and path else message.get("type")
+    return {"type": named, **inner}
+
+
 def _of_dict(message: Mapping[Any, Any]) -> Fields:
     fields: Fields = {}
     for holder in ("response_metadata", "metadata", "additional_kwargs"):
@@ -156,7 +167,10 @@ def _of_dict(message: Mapping[Any, Any]) -> Fields:
         if isinstance(inner, Mapping):
             fields.update({key: inner[key] for key in ("memcycle", *_TIMES) if inner.get(key) is not None})
     fields.update({str(key): value for key, value in message.items()})
-    fields["role"] = message.get("role", message.get("type"))
+    kind = message.get("type")
+    # Streamed parts are named after their class: AIMessageChunk, HumanMessageChunk.
+    kind = re.sub(r"Message(Chunk)?$", "", kind).casefold() if isinstance(kind, str) else kind
+    fields["role"] = message.get("role", kind)
     fields["content"] = message.get("content", message.get("text"))
     fields["name"] = message.get("name", message.get("speaker"))
     return fields
@@ -164,11 +178,9 @@ def _of_dict(message: Mapping[Any, Any]) -> Fields:
 
 def _of_langchain(message: Any) -> Fields:
     kind = message.type
-    # Streamed parts are named after their class: AIMessageChunk, HumanMessageChunk.
-    role = getattr(message, "role", kind) if kind == "chat" else kind.removesuffix("MessageChunk").casefold()
     return _of_dict(
         {
-            "role": role,
+            **({"role": message.role} if kind == "chat" and hasattr(message, "role") else {"type": kind}),
             "content": message.content,
             "name": getattr(message, "name", None),
             "id": getattr(message, "id", None),

@@ -60,10 +60,16 @@ class Session:
 
 @dataclass(frozen=True)
 class Conversation:
-    """Sessions in the order they took place. `name` is the id its source gives it."""
+    """Sessions in the order they took place.
+
+    Attributes:
+        name: The id its source gives it.
+        notes: What its reader left out of the source, in words.
+    """
 
     name: str
     sessions: tuple[Session, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def turns(self) -> tuple[Turn, ...]:

@@ -144,7 +144,11 @@ def ingest(
     started, scope = perf_counter(), memory.scope(user, workspace)
     runs = IngestRuns(memory, scope, thread_id, decide)
     size = chunk_turns or memory.settings.theta.extraction.new_turns
-    total, done, result = len(conversation.turns), 0, Ingested(thread_id=runs.thread_id)
+    total, done, result = (
+        len(conversation.turns),
+        0,
+        Ingested(thread_id=runs.thread_id, warnings=[*conversation.notes]),
+    )
     try:
         for session in conversation.sessions:
             within = scope.within(session.name)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memcycle.core.errors import BadInput
+from memcycle.core.jsonl import Unread
 from memcycle.core.messages import clean_text, image_note
 from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import GivenFact, Question, Sample
@@ -23,6 +24,11 @@ CATEGORIES = {1: MULTI_HOP, 2: "temporal", 3: OPEN_DOMAIN, 4: "single-hop", 5: A
 ANSWERABLE = tuple(name for name in CATEGORIES.values() if name != ADVERSARIAL)
 TUNING = ("conv-26", "conv-30", "conv-41", "conv-42", "conv-43")
 REPORTING = ("conv-44", "conv-47", "conv-48", "conv-49", "conv-50")
+
+_SAMPLE = {"sample_id", "conversation", "qa", "observation", "session_summary", "event_summary"}
+_TURN = {"speaker", "dia_id", "text", "blip_caption", "img_url", "img_file", "query", "re-download"}
+_OF_SESSION = re.compile(r"session_\d+(_date_time)?")
+"""Fields that are known, whether they are read or not."""
 
 
 def load_locomo(path: Path, *, zone: tzinfo) -> list[Sample]:
@@ -46,15 +52,19 @@ def _sample(number: int, sample: Any, zone: tzinfo) -> Sample:
     if not isinstance(sample, dict) or not isinstance(sample.get("conversation"), dict):
         raise BadInput(f"sample {number}: field 'conversation' is missing; a LoCoMo sample has one")
     name = str(sample.get("sample_id") or f"conv-{number}")
-    conversation = Conversation(name, _sessions(name, sample["conversation"], zone))
+    unread = Unread()
+    unread.see(sample, _SAMPLE)
+    sessions = _sessions(name, sample["conversation"], zone, unread)
+    conversation = Conversation(name, sessions, unread.notes())
     known = {turn.id for turn in conversation.turns}
     questions = list_in(f"sample {name}", sample, "qa") if sample.get("qa") else []
     read = tuple(_question(name, number, item, known) for number, item in enumerate(questions, start=1))
     return Sample(name, conversation, read, tuple(_facts(name, sample.get("observation") or {}, known)))
 
 
-def _sessions(name: str, conversation: dict[str, Any], zone: tzinfo) -> tuple[Session, ...]:
+def _sessions(name: str, conversation: dict[str, Any], zone: tzinfo, unread: Unread) -> tuple[Session, ...]:
     keys = [match for match in (re.fullmatch(r"session_(\d+)", key) for key in conversation) if match]
+    unread.see({key: 0 for key in conversation if not _OF_SESSION.fullmatch(key)}, ("speaker_a", "speaker_b"))
     sessions = []
     for number in sorted(int(match[1]) for match in keys):
         where = f"sample {name}, session_{number}"
@@ -62,6 +72,9 @@ def _sessions(name: str, conversation: dict[str, Any], zone: tzinfo) -> tuple[Se
         items = list_in(f"sample {name}", conversation, f"session_{number}")
         turns = [_turn(where, str(number), place, item, time) for place, item in enumerate(items, start=1)]
         said = tuple(turn for turn in turns if turn is not None)
+        unread.wordless += len(turns) - len(said)
+        for item in items:
+            unread.see(item, _TURN)
         if said:
             sessions.append(Session(str(number), said))
     return tuple(sessions)

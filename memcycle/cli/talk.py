@@ -2,9 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,8 +14,9 @@ from memcycle.cli import options as opt
 from memcycle.cli.options import open_memory, settings_of, theta_of
 from memcycle.cli.output import bars, note, print_json, say, say_answer, say_refused, say_usage, shown
 from memcycle.cli.runs import Approver, RunOptions, begin_or_resume, exit_if_waiting, ingest_thread
+from memcycle.core.chat_files import read_chats
 from memcycle.core.errors import BadInput
-from memcycle.core.jsonl import read_file, read_jsonl, read_records
+from memcycle.core.jsonl import read_file, read_records, read_turns
 from memcycle.core.settings import Verification
 from memcycle.core.turn import Conversation
 from memcycle.evals.datasets.jsonl import read_samples
@@ -38,7 +39,7 @@ def ingest(
     form: Annotated[
         Format,
         typer.Option(
-            "--format", help="jsonl: one turn a line. locomo: the LoCoMo benchmark. auto: see which."
+            "--format", help="jsonl: one turn a line. locomo: the LoCoMo benchmark. auto: whatever it holds."
         ),
     ] = "auto",
     conversation: Annotated[
@@ -87,10 +88,12 @@ def ingest(
     Exits with 3 where a person's approval is waited for.
 
     A line of a JSONL file is {"session", "speaker", "role": human|ai|tool|system, "text", "time", "id"?},
-    its time in ISO 8601.
+    its time in ISO 8601. Messages of OpenAI's API or LangChain, threads of LangGraph, ChatGPT's
+    conversations.json and LoCoMo are told by what they hold.
 
     Examples:
         memcycle ingest chat.jsonl --user ann
+        memcycle ingest conversations.json --user ann
         memcycle ingest locomo10.json --conversation conv-26 --sessions 1-3 --user c26
         memcycle ingest chat.jsonl --user ann --model openai:gpt-4o-mini
         memcycle ingest chat.jsonl --user ann --probes 10
@@ -113,6 +116,8 @@ def ingest(
     chosen = choose(read_conversations(path, zone=settings.zone, form=form), conversation)
     if sessions is not None:
         chosen = chosen.select(sessions)
+    for left_out in chosen.notes:
+        note(f"Note: {left_out}", "yellow")
     from memcycle.ingest import ingest as run
 
     with (
@@ -153,39 +158,73 @@ def ingest(
 
 
 def read_conversations(path: Path, *, zone: tzinfo, form: Format = "auto") -> list[Conversation]:
-    """The conversations of a file.
+    """The conversations of a file, which is told by what it holds; see `_SHAPES`.
 
-    JSON Lines of turns hold one, named after the file; JSON Lines of conversations, as `memcycle eval jsonl`
-    reads them, hold one a line.
+    LoCoMo's file and JSON Lines of conversations, as `memcycle eval jsonl` reads them, hold several; any
+    other holds one, named after the file.
 
     Args:
         path: The file.
         zone: Zone of times that name none.
-        form: `auto` takes a JSON list, or an object with a `conversation`, for LoCoMo, else JSON Lines.
+        form: Only this shape; `auto` for any.
 
     Raises:
         BadInput: a file that cannot be read, or is not of its format; names the record and the field.
     """
     text = read_file(path)
     if not text.strip():
-        raise BadInput(f"{path} is empty; it should hold turns, one JSON object a line")
+        raise BadInput(f"{path} is empty; it should hold {_SHAPES}")
+    now = datetime.fromtimestamp(path.stat().st_mtime, zone)
     try:
-        return _read(text, path.stem, zone, form)
+        return _read(text, path.stem, zone, form, now)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
 
 
-def _read(text: str, name: str, zone: tzinfo, form: Format) -> list[Conversation]:
-    whole = _as_locomo(text) if form != "jsonl" else None
-    if whole is not None:
+_SHAPES = (
+    "turns, one JSON object a line, or in a list, such as "
+    '{"session": "1", "speaker": "Ann", "role": "human", "text": "Hi.", "time": "2024-05-08T12:00:00Z"}; '
+    'messages of OpenAI\'s API or of LangChain, such as {"messages": [{"role": "user", "content": "Hi."}]}; '
+    "threads or states of LangGraph; ChatGPT's conversations.json; or LoCoMo's locomo10.json"
+)
+
+
+def _read(text: str, name: str, zone: tzinfo, form: Format, now: datetime) -> list[Conversation]:
+    whole = _whole(text)
+    items = whole if isinstance(whole, list) else [] if whole is None else [whole]
+    if form == "locomo" or (form == "auto" and any(_is_locomo(item) for item in items)):
+        if not items:
+            raise BadInput("it is not LoCoMo data: a list of samples, each with a 'conversation'")
         return [sample.conversation for sample in read_locomo(whole, zone=zone)]
-    if form == "locomo":
-        raise BadInput("it is not LoCoMo data: a list of samples, each with a 'conversation'")
-    _, first = next(read_records(text))
+    if whole is None:
+        # Of lines that are none the first is named, as of turns.
+        items = [record for _, record in read_records(text)]
+    chats = read_chats(items, zone=zone, name=name, now=now) if form == "auto" else None
+    if chats is not None:
+        return [chats]
+    first = items[0] if items else None
     # Exported entries have turns too, but also a text; they are refused as turns, with words for them.
-    if "turns" in first and "text" not in first:
+    if isinstance(first, dict) and "turns" in first and "text" not in first:
         return [sample.conversation for sample in read_samples(text, zone=zone)]
-    return [read_jsonl(text, zone=zone, name=name)]
+    if not all(isinstance(item, dict) for item in items) or {"session", "speaker", "text"}.isdisjoint(
+        first or ()
+    ):
+        raise BadInput(
+            f"it holds {_found(whole, items)}, which is none of the shapes that are read: {_SHAPES}"
+        )
+    return [read_turns(((f"record {n}", one) for n, one in enumerate(items, 1)), zone=zone, name=name)]
+
+
+def _found(whole: Any, items: Sequence[Any]) -> str:
+    """What a file holds, in words."""
+    first = items[0] if items else None
+    kind = (
+        f"an object with {', '.join(map(repr, [*first][:8])) or 'no field'}"
+        if isinstance(first, dict)
+        else None
+    )
+    kind = kind or ("nothing" if first is None else type(first).__name__)
+    return f"a list of {len(items)}, the first {kind}" if isinstance(whole, list) else kind
 
 
 def choose(conversations: list[Conversation], name: str | None) -> Conversation:
@@ -207,15 +246,18 @@ def choose(conversations: list[Conversation], name: str | None) -> Conversation:
     return found[0]
 
 
-def _as_locomo(text: str) -> Any | None:
-    """The parsed file where it is one JSON value of LoCoMo's outer shape; None where it is not."""
+def _whole(text: str) -> Any | None:
+    """The parsed file where it is one JSON value."""
     try:
-        whole = json.loads(text)
+        return json.loads(text)
     except ValueError:
         return None
     except RecursionError:
         raise BadInput("the JSON is nested too deeply") from None
-    return whole if isinstance(whole, list) or (isinstance(whole, dict) and "conversation" in whole) else None
+
+
+def _is_locomo(item: Any) -> bool:
+    return isinstance(item, dict) and "conversation" in item and "mapping" not in item
 
 
 @contextmanager

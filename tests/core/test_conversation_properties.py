@@ -35,6 +35,41 @@ RECORD = st.fixed_dictionaries(
         "session_1_date_time": st.just("1:56 pm on 8 May, 2023") | JSON,
         "turns": JSON,
         "sample_id": JSON,
+        "content": st.text(max_size=8) | JSON,
+        "type": st.sampled_from(["human", "constructor"]) | JSON,
+        "lc": JSON,
+        "kwargs": JSON,
+        "data": JSON,
+        "messages": JSON,
+        "thread_id": JSON,
+        "values": JSON,
+        "created_at": TIMES | JSON,
+        "current_node": JSON,
+    },
+)
+CHATS = st.fixed_dictionaries(
+    {},
+    optional={
+        "messages": st.lists(RECORD, max_size=3),
+        "mapping": st.dictionaries(
+            st.sampled_from("abc"),
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    "message": st.fixed_dictionaries(
+                        {}, optional=dict.fromkeys(("author", "content"), RECORD | JSON)
+                    ),
+                    "parent": st.sampled_from("abc") | JSON,
+                    "children": JSON,
+                },
+            )
+            | JSON,
+            max_size=3,
+        ),
+        "values": st.fixed_dictionaries({"messages": st.lists(RECORD, max_size=3)}) | JSON,
+        "thread_id": st.just("t") | JSON,
+        "created_at": TIMES,
+        "id": JSON,
     },
 )
 LINES = st.lists((RECORD | JSON).map(json.dumps) | st.text(max_size=20), max_size=5).map("\n".join)
@@ -61,7 +96,13 @@ def test_any_lines_are_a_conversation_or_an_error_that_names_the_record(text):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(LINES | JSON.map(json.dumps) | st.lists(RECORD, max_size=3).map(json.dumps) | RECORD.map(json.dumps))
+@given(
+    LINES
+    | JSON.map(json.dumps)
+    | st.lists(RECORD, max_size=3).map(json.dumps)
+    | RECORD.map(json.dumps)
+    | CHATS.map(json.dumps)
+)
 def test_any_file_is_read_or_refused(tmp_path, text):
     path = tmp_path / "chat.jsonl"
     path.write_text(text, encoding="utf-8", newline="")

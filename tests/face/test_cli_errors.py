@@ -14,7 +14,7 @@ from memcycle.cli import options
         ("", ["empty"]),
         ("not json", ["record 1", "JSON"]),
         ('{"session": "1"}', ["record 1", "'speaker'"]),
-        ('["a"]', ["sample 1", "'conversation'"]),
+        ('["a"]', ["a list of 1, the first str", "ChatGPT", '{"session": "1"']),
         (b"caf\xe9", ["UTF-8"]),
     ],
 )

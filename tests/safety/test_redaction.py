@@ -234,4 +234,4 @@ def test_every_key_that_a_message_is_read_by_is_redacted_or_holds_no_words():
     message = _Noting({"role": "user", "content": "I keep bees."})
     read_messages(message, session="main", zone=UTC, now=NOW)
     assert {"content", "speaker"} <= message.keys_read
-    assert message.keys_read - set(WORDED) <= {"role", "type", "response_metadata"}
+    assert message.keys_read - set(WORDED) <= {"role", "type", "response_metadata", "lc"}
