@@ -13,7 +13,7 @@ from memcycle.cli.demo import conversation
 from tests.crash.ingest_and_die import open_memory
 
 ROOT = Path(__file__).resolve().parents[2]
-CLOCK_FIELDS = {"recorded_at"}
+CLOCK_FIELDS = {"recorded_at", "log"}
 pytestmark = pytest.mark.slow
 KILLS = 12
 

@@ -23,7 +23,7 @@ SAID = (
     ("1", "My sister Eva keeps bees in Graz."),
     ("2", "I moved to Linz last week."),
 )
-CLOCK_FIELDS = {"recorded_at"}
+CLOCK_FIELDS = {"recorded_at", "log"}
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.crash.end_and_die import NODES, SCOPE, bank_of, remember
 
 ROOT = Path(__file__).resolve().parents[2]
-CLOCK_FIELDS = {"recorded_at"}
+CLOCK_FIELDS = {"recorded_at", "log"}
 pytestmark = pytest.mark.slow
 ASKED = {
     "close_episode": {"episode_writer"},

@@ -13,7 +13,7 @@ from memcycle import Memory
 
 pytestmark = pytest.mark.slow
 
-CLOCKS = {"recorded_at"}
+CLOCKS = {"recorded_at", "log"}
 DEMO = str(files("memcycle") / "demo.jsonl")
 
 

@@ -91,7 +91,7 @@ def content(bank: Bank) -> list[tuple]:
     """Every entry with all that was done to it; not when it was written, nor the replies' drawn ids."""
     rows = []
     for row in bank.export(ANA):
-        del row["recorded_at"]
+        del row["recorded_at"], row["log"]
         row["metadata"].pop("message_id", None)
         rows.append((row, [event.action for event in bank.history(ANA, row["id"])]))
     return rows
