@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo
@@ -87,7 +88,9 @@ class Settings(Part):
 
     Attributes:
         home: Directory of the ledger and the embedded index.
-        timezone: IANA name of the zone of naive times.
+        timezone: IANA name of the user's zone: of the clock, of naive times and of days, so that "today" of a
+            stamp in UTC is a day of it. The default, UTC, is no zone of a user: a time that comes with an
+            offset is then of a day there.
         embedder: `wordllama` (in the wheel, default), `minilm` (Chroma's ONNX model) or the id of a
             LangChain `Embeddings` handed to `Memory.open(embeddings=...)`.
         chroma_url: `http://host:port` of a `chroma run` server; None is the embedded index.
@@ -153,6 +156,10 @@ class Settings(Part):
     def zone(self) -> ZoneInfo:
         """The zone of naive times."""
         return ZoneInfo(self.timezone)
+
+    def local(self, time: datetime) -> datetime:
+        """An aware time in the user's zone; as it is where none is set."""
+        return time if self.timezone == "UTC" else time.astimezone(self.zone)
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ, **explicit: Any) -> Self:

@@ -112,8 +112,8 @@ class GraphRun:
         )
 
     def now(self) -> datetime:
-        """The time this run counts from."""
-        return self.context.now or self.bank.world.now()
+        """The time this run counts from, in the user's zone."""
+        return self.settings.local(self.context.now or self.bank.world.now())
 
     def call(self, role: str, value: Any) -> Call:
         """A call of a role, with this run's prompts."""

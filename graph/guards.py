@@ -103,7 +103,8 @@ def best_source(text: str, turns: Sequence[Turn]) -> Turn | None:
 def relative_reading(text: str, said: datetime) -> Reading | None:
     """The one time in a text that depends on the day it was said ("yesterday"), None without or with more."""
     now, later = read_dates(text, said), read_dates(text, said + _FAR)
-    return now[0] if len(now) == 1 and len(later) == 1 and now[0].start != later[0].start else None
+    alone = len(now) == 1 and len(later) == 1 and now[0].until is None
+    return now[0] if alone and now[0].start != later[0].start else None
 
 
 LEAST_KEYWORDS = 4

@@ -115,6 +115,7 @@ def find(
                 k=k * len(granularities),
                 theta=theta,
                 exclude=frozenset(exclude),
+                asked_at=run.now(),
             )
         )
         for plan, ranking in zip(members, rankings, strict=True):

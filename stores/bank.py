@@ -165,10 +165,12 @@ class Bank:
         """Stores turns and their raw entries, each once, without any model; see `sessions.stage_turns`.
 
         Nothing is lost to a failing embedder: such turns are stored without a vector and get one at commit.
+        Their days are those of the user's zone, in which they are stored.
         """
         session_of(scope)
+        local = [turn.model_copy(update={"time": self.settings.local(turn.time)}) for turn in given]
         with self.ledger.read() as conn:
-            given, fresh = sessions.prepare_turns(conn, scope, given, self.redactor)
+            given, fresh = sessions.prepare_turns(conn, scope, local, self.redactor)
         vectors = self.indexes.attended().vectors
         found = vectors.of_all_that_can([turn.text for turn in fresh])
         with self._write() as writer:

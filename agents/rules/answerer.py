@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 from memcycle.agents.answerer import AnswererInput, AnswererOutput, Style
@@ -20,7 +20,7 @@ from memcycle.agents.rules.statements import when_of
 from memcycle.agents.views import MemoryView
 from memcycle.core.entry import same_text
 from memcycle.core.language.date_forms import Precision
-from memcycle.core.language.dates import format_time
+from memcycle.core.language.dates import format_time, read_dates
 from memcycle.core.language.questions import NOTHING, Slot, choices
 
 NEAR, RIVAL = 0.8, 0.98
@@ -113,7 +113,9 @@ def _time(parsed: ParsedQuestion, one: Passage) -> str:
         return about + format_time(when.start, _precision(wanted or when.precision))
     if one.memory.event_time is not None:
         return format_time(one.memory.event_time, _precision(wanted or one.memory.event_precision))
-    return ""
+    stretches = read_dates(one.text, one.memory.time) if one.memory.time else []
+    ends = next(((it.start, it.until - timedelta(days=1)) for it in stretches if it.until), ())
+    return " to ".join(format_time(end, "day") for end in ends)
 
 
 def _precision(name: str | None) -> Precision | None:

@@ -16,7 +16,7 @@ from memcycle.agents.rules.content import content, denies, own_words
 from memcycle.agents.rules.slots import SPEAKER, owner_of
 from memcycle.agents.rules.statements import FIRST_PERSON, SMALL_TALK, sentences_of, supposes
 from memcycle.agents.views import MemoryView, TurnView
-from memcycle.core.language.date_forms import Reading, end_of
+from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import Slot, asked_slot, bare, focus, is_question, question_language
@@ -26,6 +26,8 @@ ASKING = content(
     "likely considered give given know remember recommend suggest advise"
 )
 """Words of asking that no answer repeats."""
+_HAPPENING = content("happen going do doing been up")
+"""What is left of a question that asks for a time alone: "What happened last week?"."""
 _FAVOURITE = content("favourite favorite")
 _CALLED = re.compile(r"[\"“][^\"”]{2,60}[\"”]|(?<=[a-z,] )(?!I\b)[A-Z][\w'’]+|\b(?:called|named)\b")
 _NAMING = re.compile(r"\b(?:names?|called|named)\b", re.IGNORECASE)
@@ -63,7 +65,7 @@ class ParsedQuestion:
     """A question taken apart.
 
     Attributes:
-        words: Its content without names, dates and words of asking.
+        words: Its content without names, dates and words of asking; none where it asks for a time alone.
         persons: Persons named in it, as the evidence spells them where it knows them.
         known: Those of them who speak in evidence or window.
         dates: Dates and periods it names.
@@ -102,11 +104,13 @@ def read_question(question: str, speakers: Sequence[str], now: datetime | None =
     dates = tuple(read_dates(question, now)) if now else ()
     whole = content(bare(question)) - content(" ".join(known))
     words = whole - ASKING or whole
+    dated = content(" ".join(one.text for one in dates))
+    of_a_time = bool(dates) and not whole - dated - _HAPPENING
     return ParsedQuestion(
         question=question,
         slot=asked_slot(question),
         language=question_language(question),
-        words=words - content(" ".join(one.text for one in dates)) or words,
+        words=frozenset() if of_a_time else words - dated or words,
         persons=persons,
         known=known,
         dates=dates,
@@ -146,15 +150,18 @@ def passages(parsed: ParsedQuestion, evidence: Sequence[MemoryView]) -> list[Pas
     best = max((memory.score or 0.0 for memory in shown), default=0.0)
     found: list[Passage] = []
     for memory, words in zip(shown, held, strict=True):
-        around = _share(words, weights)
+        dated = _date_fit(parsed, memory)
+        then = float(not parsed.words and _was_then(parsed, memory))
+        around = _share(words, weights) or then
         whole = {
             "search": (memory.score or 0.0) / best if best else around,
-            "dated": _date_fit(parsed, memory),
+            "dated": dated,
             "outdated": float(not memory.current),
             "episode": float(memory.granularity == "episode"),
         }
         for text in _sentences(parsed, memory):
-            cover, kind = _share(content(own_words(text)), weights), holds_kind(parsed, memory, text)
+            cover = _share(content(own_words(text)), weights) or then
+            kind = holds_kind(parsed, memory, text)
             signals = {
                 **whole,
                 "cover": cover,
@@ -245,10 +252,16 @@ def holds_kind(parsed: ParsedQuestion, memory: MemoryView, text: str) -> bool:
 
 def _date_fit(parsed: ParsedQuestion, memory: MemoryView) -> float:
     """1 where the memory was said or happened in a period the question names, else 0."""
-    times = [time for time in (memory.time, memory.event_time) if time is not None]
-    return float(
-        any(one.start <= time < end_of(one.start, one.precision) for one in parsed.dates for time in times)
-    )
+    return float(any(_lies_in(parsed, time) for time in (memory.time, memory.event_time)))
+
+
+def _was_then(parsed: ParsedQuestion, memory: MemoryView) -> bool:
+    """The same of when it happened alone, where that is known."""
+    return _lies_in(parsed, memory.event_time or memory.time)
+
+
+def _lies_in(parsed: ParsedQuestion, time: datetime | None) -> bool:
+    return time is not None and any(one.start <= time < one.over for one in parsed.dates)
 
 
 class Gap(NamedTuple):

@@ -89,7 +89,7 @@ def _k(purpose: Purpose, text: str, intent: Intent, persons: int) -> int:
 
 def _dated(item: TurnView) -> str:
     """The text with its relative time words read against its time; the words themselves stay."""
-    readings = [one for one in read_dates(item.text, item.time) if not one.approximate]
+    readings = [one for one in read_dates(item.text, item.time) if not (one.approximate or one.until)]
     words = dict.fromkeys(format_time(one.start, one.precision) for one in readings)
     added = [one for one in words if one.casefold() not in item.text.casefold()]
     return f"{item.text} ({', '.join(added)})" if added else item.text

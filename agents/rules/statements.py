@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memcycle.agents.rules.content import content, numbers
-from memcycle.core.language.date_forms import Reading, end_of
+from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import split_sentences
@@ -117,12 +117,15 @@ def says_something(sentence: str) -> bool:
 
 
 def when_of(sentence: str, said: datetime) -> Reading | None:
-    """When what a sentence tells happened: its first exact time expression, else its first one."""
-    found = read_dates(sentence, said)
+    """When what a sentence tells happened: its first exact time expression, else its first one.
+
+    A counted stretch ("in the past 7 days") is not when it happened.
+    """
+    found = [reading for reading in read_dates(sentence, said) if reading.until is None]
     return next((reading for reading in found if not reading.approximate), found[0] if found else None)
 
 
 def true_until(sentence: str, said: datetime) -> datetime:
     """The latest moment a sentence can speak of: "moved in 2010" is no news about a home named in 2020."""
     when = when_of(sentence, said)
-    return said if when is None else min(said, end_of(when.start, when.precision))
+    return said if when is None else min(said, when.over)

@@ -50,6 +50,8 @@ class Reading(NamedTuple):
         begin: Offset of its first character.
         end: Offset after its last character.
         approximate: The speaker was vague, or the words allow another reading.
+        until: Of a stretch that is counted out ("the past 7 days") the moment it is over; `precision` is then
+            its rough length, and it is no time at which a thing happened.
     """
 
     start: datetime
@@ -58,15 +60,26 @@ class Reading(NamedTuple):
     begin: int
     end: int
     approximate: bool
+    until: datetime | None = None
+
+    @property
+    def over(self) -> datetime:
+        """The moment the period meant is over; `start` itself for a minute."""
+        return self.until or end_of(self.start, self.precision)
 
 
 class When(NamedTuple):
-    """A period before it is tied to a place in a text. `moment` is set for clock-exact ones only."""
+    """A period before it is tied to a place in a text.
+
+    Attributes:
+        moment: Set for clock-exact ones only. until: the day after the last one of a counted stretch.
+    """
 
     day: date
     precision: Precision
     approximate: bool = False
     moment: datetime | None = None
+    until: date | None = None
 
 
 class Frame(NamedTuple):
@@ -121,6 +134,12 @@ def add_months(day: date, months: int) -> date:
     """First day of the month that many months away."""
     index = day.year * 12 + day.month - 1 + months
     return date(index // 12, index % 12 + 1, 1)
+
+
+def same_day(day: date, months: int) -> date:
+    """The same day of the month that many months away, or the last one where it is shorter."""
+    first = add_months(day, months)
+    return first.replace(day=min(day.day, (add_months(first, 1) - first).days))
 
 
 def week_of(day: date, weeks: int = 0) -> date:
@@ -192,6 +211,8 @@ _STEP = {"last": -1, "past": -1, "previous": -1, "this past": -1, "this last": -
          "this": 0, "next": 1, "coming": 1, "this coming": 1, "upcoming": 1, "this upcoming": 1}  # fmt: skip
 _WHICH = rf"(?P<which>{one_of(_STEP)})"
 _UNIT = r"(?P<unit>day|week|weekend|month|year|decade)s?"
+_WAY = r"(?P<way>past|last|next|coming)"
+_SPAN = r"(?P<unit>hour|day|week|fortnight|weekend|month|year|decade)s?(?!\s+of\b)"
 _PERFECT = re.compile(r"\b(?:have|has|had|been|'ve|’ve|'s|’s)\b|'ve\b|’ve\b", re.IGNORECASE)
 
 
@@ -217,6 +238,89 @@ def _ahead(match: re.Match[str], frame: Frame) -> When | None:
     if count is None or frame.past:  # "in two weeks he had finished" is a span, not a date
         return None
     return shifted(frame.today, match["unit"].lower(), count[0], vague=count[1])
+
+
+def _moved(day: date, unit: str, count: int) -> date:
+    """The same day that many units away."""
+    if unit in ("day", "week", "fortnight"):
+        return day + timedelta(days=count * {"day": 1, "week": 7, "fortnight": 14}[unit])
+    return same_day(day, count * {"month": 1, "year": 12, "decade": 120}[unit])
+
+
+_LENGTHS: tuple[tuple[int, Precision], ...] = ((1, "day"), (7, "week"), (31, "month"), (92, "season"))
+
+
+def _stretch(match: re.Match[str], frame: Frame) -> When | None:
+    """A counted stretch up to today or from it on, today included: "the past 7 days", "the next month"."""
+    count = count_of(match["count"] or "one")
+    unit, today = match["unit"].lower(), frame.today
+    ahead = match["way"].lower() in ("next", "coming")
+    if count is None or (unit == "weekend" and not match["count"]):
+        return None
+    if ahead and frame.past:  # "in the next two weeks he had finished"
+        return None
+    number, vague = count
+    if unit == "hour":
+        unit, number = "day", -(-number // 24)
+    if unit == "weekend":
+        ends = [weekend_of(today, step if ahead else -step) for step in (1, number)]
+        first, last = min(ends), max(ends) + timedelta(days=1)
+    else:
+        first, last = sorted((today, _moved(today, unit, number if ahead else -number)))
+    length: Precision = next((name for days, name in _LENGTHS if (last - first).days <= days), "year")
+    return When(first, length, vague, until=last + timedelta(days=1))
+
+
+def _from_day(match: re.Match[str], frame: Frame) -> When | None:
+    """A day counted from another: "a week from Thursday", "two days after tomorrow", "a year ago today"."""
+    count, side = count_of(match["count"]), match["side"].lower()
+    if count is None:
+        return None
+    if match["day"]:
+        day = frame.today + timedelta(days=_DAYS[match["day"].lower()])
+    else:
+        which = match["which"] or {"from": "coming", "ago": "last"}.get(side, "this")
+        day = _weekday(which.lower(), WEEKDAYS[match["name"].lower()], frame).day
+    return When(
+        _moved(day, match["unit"].lower(), count[0] * (-1 if side in ("ago", "before") else 1)),
+        "day",
+        count[1],
+    )
+
+
+_NTH = {"first": 0, "1st": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3, "4th": 3,
+        "fifth": 4, "5th": 4, "last": -1}  # fmt: skip
+
+
+def _nth_in(first: date, nth: int, name: str) -> date | None:
+    """The day, or the first one of the week or weekend, of that place in the month that begins so."""
+    days = [first + timedelta(days=n) for n in range((add_months(first, 1) - first).days)]
+    if name == "week":
+        found = [*days[:-6:7], days[-7]] if nth < 0 else days[::7]
+    elif name != "day":
+        weekday = WEEKDAYS["saturday"] if name == "weekend" else WEEKDAYS[name]
+        found = [day for day in days if day.weekday() == weekday]
+    else:
+        found = days
+    return found[nth] if nth < len(found) else None
+
+
+def _nth_of_month(match: re.Match[str], frame: Frame) -> When | None:
+    """ "the last Friday of the month", "of next month", "of March"; without a year by the tense."""
+    if re.search(r"\b(?:every|each)\s+(?:the\s+)?$", match.string[: match.start()], re.IGNORECASE):
+        raise ValueError("no one day")
+    nth, name, which = _NTH[match["nth"].lower()], match["name"].lower(), (match["which"] or "").lower()
+    around = (-1, 0, 1) if frame.past or frame.future or frame.booked else (0,)
+    if match["year"]:
+        months = [date(int(match["year"]), MONTHS[match["month"].lower()], 1)]
+    elif match["month"]:
+        months = [date(frame.today.year + n, MONTHS[match["month"].lower()], 1) for n in (-1, 0, 1)]
+    else:
+        months = [add_months(frame.today, n) for n in (around if which == "the" else (_STEP[which],))]
+    days = [day for first in months if (day := _nth_in(first, nth, name))]
+    if not days:
+        raise ValueError("no such day")
+    return When(nearest(days, frame, None), "week" if name.startswith("week") else "day")
 
 
 def _clock_ago(match: re.Match[str], frame: Frame) -> When | None:
@@ -469,8 +573,30 @@ def readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
         ),
         _ago,
     )
+    yield (
+        _compile(
+            rf"(?:(?:in|over|during|within)\s+)?(?:the\s+|this\s+)?{_WAY}\s+(?P<count>{COUNT})\s+{_SPAN}"
+        ),
+        _stretch,
+    )
+    yield _compile(rf"(?:the\s+|this\s+)?(?P<way>past|last(?=\s+fortnight))\s+(?P<count>){_SPAN}"), _stretch
+    yield _compile(rf"(?:in|over|during|within)\s+the\s+{_WAY}\s+(?P<count>){_SPAN}"), _stretch
+    yield (
+        _compile(
+            rf"(?P<count>{COUNT})\s+(?P<unit>day|week|fortnight|month|year)s?\s+(?P<side>from|after|before|ago)\s+"
+            rf"(?:(?P<day>today|tomorrow|yesterday)|(?:(?P<which>this|next|last)\s+)?(?P<name>{_WEEKDAY}))"
+        ),
+        _from_day,
+    )
+    yield (
+        _compile(
+            rf"(?:the\s+)?(?P<nth>{one_of(_NTH)})\s+(?P<name>day|week|weekend|{_WEEKDAY})\s+(?:of|in)\s+"
+            rf"(?:(?P<which>the|this|next|last)\s+month|{_MONTH}(?:,?\s+(?:of\s+)?{_YEAR})?)"
+        ),
+        _nth_of_month,
+    )
     yield _compile(rf"in\s+(?:{ROUGHLY}\s+)?(?P<count>{COUNT})\s+{_UNIT}(?:'?\s+time)?"), _ahead
-    yield _compile(rf"(?P<count>{COUNT})\s+{_UNIT}\s+from\s+(?:now|today)"), _ahead
+    yield _compile(rf"(?P<count>{COUNT})\s+{_UNIT}\s+from\s+now"), _ahead
     yield _compile(rf"(?P<count>{COUNT})\s+(?P<unit>hours?|minutes?|mins?)\s+ago"), _clock_ago
     yield _compile(rf"{_WHICH}\s+(?P<name>{_WEEKDAY}){_PART}"), _which_weekday
     yield _compile(rf"on\s+(?P<name>{_WEEKDAY}){_PART}"), _on_weekday

@@ -25,12 +25,12 @@ from memcycle.core.language.date_forms import (
     readers,
     week_of,
 )
-from memcycle.core.language.tokens import per_text
+from memcycle.core.language.tokens import IRREGULAR, per_text, word_set
 
 _READERS = list(readers())
 _ANCHOR = re.compile(
     r"[0-9]|\b(?:day|today|tonight|tomorrow|night|morning|afternoon|evening|yesterday|week"
-    r"|weekend|month|year|decade|hour"
+    r"|weekend|fortnight|month|year|decade|hour"
     rf"|minute|min)s?\b|\b(?:{one_of(MONTHS)}|{one_of(WEEKDAYS)}|{one_of(SEASONS)}|{one_of(HOLIDAYS)})\b",
     re.IGNORECASE,
 )
@@ -40,23 +40,50 @@ _CLOCK = re.compile(
 _FUTURE = re.compile(
     r"\b(?:will|shall|going\s+to|gonna|next|upcoming|coming|tomorrow|plan(?:s|ning)?"
     r"|hop(?:e|ing)|scheduled|due"
-    r"|look(?:ing)?\s+forward|can'?t\s+wait|starting|leaving|soon|let's|wanna|want\s+to)\b|['’]ll\b"
+    r"|look(?:ing)?\s+forward|can'?t\s+wait|starting|leaving|soon|let's|wanna|want\s+to|(?<!to\s)see\s+you)\b|['’]ll\b"
     r"|(?:\b(?:am|is|are)|['’](?:m|re|s))\s+(?:just\s+|also\s+)?(?!being|feeling|loving)\w+ing\b",
     re.IGNORECASE,
 )
-_PAST = re.compile(
-    r"\b(?:was|were|had|did|went|got|came|took|made|saw|met|won|lost|left|bought|found|gave"
-    r"|told|said|spent|began"
-    r"|became|felt|heard|kept|knew|ran|sat|sent|taught|thought|wrote|ate|drove|flew|held"
-    r"|read|broke|chose|fell"
-    r"|(?!need|feed|seed|speed|indeed|hundred|red|bed|wed)[a-z]{2,}ed)\b",
-    re.IGNORECASE,
+_NOT_PAST = word_set("am is are has does children men women feet teeth mice people wives")
+_PAST_FORMS = "|".join(sorted({*IRREGULAR, "been"} - _NOT_PAST))
+_PAST_WORD = (
+    rf"(?:{_PAST_FORMS}|(?!need|feed|seed|speed|indeed|hundred|red|bed|wed)[a-z]{{2,}}ed"
+    r"|(?:was|were|had|did)n['’]t)\b"
 )
+_PAST = re.compile(rf"\b{_PAST_WORD}", re.IGNORECASE)
 _BOOKED = re.compile(
     r"\b(?:tickets?|flights?|book(?:ed|ing)|reserv(?:ed|ation)|appointment|(?:re)?scheduled|signed up"
-    r"|registered|enrolled|invited|invitation|deadline|due)\b",
+    r"|arranged|planned|registered|enrolled|invited|invitation|deadline|due)\b",
     re.IGNORECASE,
 )
+_KEPT = re.compile(r"\b(?:had|missed|went|attended|took|caught|kept|enjoyed|loved|flew)\b", re.IGNORECASE)
+"""What is done when it is there, after which nothing that was booked is to come."""
+_HAVE_GOT = re.compile(r"(?:\b(?:have|has)|['’](?:ve|s))\s+got\b", re.IGNORECASE)
+_ARRANGED = re.compile(
+    r"\b(?:meeting|exam|interview|dentist|surgery|operation|conference|wedding|concert|birthday|viewing|visit"
+    r"|lessons?|class(?:es)?|party|trip|have|has|need|must)\b",
+    re.IGNORECASE,
+)
+"""What is spoken of beforehand, where nothing in the sentence is past."""
+_TO_DATE = r"(?:\s+(?:on|at|in|by|for|from))?(?:\s+the)?\s*$"
+_BEHIND = re.compile(
+    rf"\bsince(?:\s+the)?\s*$"
+    rf"|\b(?!scheduled|rescheduled|planned|arranged|decided|agreed){_PAST_WORD}(?:\s+(?:it|them|me|us))?\s+on{_TO_DATE}",
+    re.IGNORECASE,
+)
+"""What stands just before a time that has been, also of what was booked: "I booked it on"."""
+_AHEAD = re.compile(
+    rf"\bfor(?:\s+the)?\s*$"
+    rf"|\b(?:moved|postponed|put\s+off|pushed(?:\s+back)?|delayed|brought\s+forward|changed|shifted)\b[^.;,]{{0,30}}?\bto(?:\s+the)?\s*$"
+    rf"|(?:\bam|['’](?:m|re))\s+(?!being\b)\w+ing\b(?:\s+[\w'’-]+)?(?:\s+(?!{_PAST_WORD})[\w'’-]+){{0,2}}{_TO_DATE}"
+    rf"|\b(?:(?:is|are|it['’]s|that['’]s|there['’]s)(?!\s+(?:been|of|from|what|who|when|why|that)\b)(?:\s+[\w'’-]+)?"
+    r"|starts?|begins?|ends?|leaves?|arrives?|departs?|opens?|expires?|comes?|fl(?:y|ies)|meets?|moves?|falls?|runs?\s+out|turns?|closes?"
+    rf"|happens?|lands?|takes?\s+place)(?:\s+(?!{_PAST_WORD}|of\b|from\b)[\w'’-]+){{0,3}}{_TO_DATE}"
+    rf"|\b(?:agreed|promised|decided|arranged|planned|offered|due|supposed)\s+to\s+[a-z]+\b[^.;,]{{0,40}}{_TO_DATE}",
+    re.IGNORECASE,
+)
+"""What stands just before a time that is to come, whatever else the sentence tells."""
+_CLAUSE = re.compile(r"[,;:]|\b(?:and|but|because|so|that|what|which|who|where|while)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?。！？\n]+(?=\s|$)")
 _CONTEXT = 400
 """Characters on either side of an expression that are read for its tense: longer than most sentences."""
@@ -135,7 +162,7 @@ def _when(match: re.Match[str], reader: Reader, frame: Frame) -> tuple[When | No
         when = reader(match, frame)
     except (ValueError, OverflowError):  # no such day, or beyond the calendar
         return None, True
-    if when is not None and not plausible(when.day):
+    if when is not None and not (plausible(when.day) and plausible(when.until or when.day)):
         return None, True
     return when, when is not None
 
@@ -145,15 +172,32 @@ def _frame(text: str, place: int, reference: datetime) -> Frame:
     first, last = max(place - _CONTEXT, 0), place + _CONTEXT
     begin = max((m.end() for m in _SENTENCE_END.finditer(text, first, place)), default=first)
     after = _SENTENCE_END.search(text, place, last)
-    sentence = text[begin : after.start() if after else last]
-    past, future, booked = (form.search(sentence) is not None for form in (_PAST, _FUTURE, _BOOKED))
-    return Frame(reference, past, future, booked)
+    # The same length: places stay.
+    sentence = _HAVE_GOT.sub(
+        lambda got: " have".ljust(len(got[0])), text[begin : after.start() if after else last]
+    )
+    lead = sentence[: place - begin]
+    ahead = _AHEAD.search(lead) is not None
+    if ahead or _BEHIND.search(lead):
+        return Frame(reference, past=not ahead, future=ahead)
+    clause = _clause(sentence, place - begin)
+    told = next((one for one in (clause, sentence) if _PAST.search(one) or _FUTURE.search(one)), "")
+    past, future = _PAST.search(told) is not None, _FUTURE.search(told) is not None
+    arranged = not told and _ARRANGED.search(sentence) is not None
+    booked = _BOOKED.search(sentence) is not None and not _KEPT.search(sentence)
+    return Frame(reference, past, future or arranged, booked)
+
+
+def _clause(sentence: str, place: int) -> str:
+    begin = max((m.end() for m in _CLAUSE.finditer(sentence, 0, place)), default=0)
+    after = _CLAUSE.search(sentence, place)
+    return sentence[begin : after.start() if after else len(sentence)]
 
 
 def _reading(text: str, match: re.Match[str], when: When, reference: datetime) -> Reading:
     begin, end = match.span()
     start, precision = when.moment or midnight(when.day, reference), when.precision
-    clock = _CLOCK.match(text, end) if precision == "day" else None
+    clock = _CLOCK.match(text, end) if precision == "day" and not when.until else None
     if clock and 1 <= int(clock["hour"]) <= _NOON and int(clock["minute"] or 0) < 60:  # noqa: PLR2004
         hour = int(clock["hour"]) % _NOON + (_NOON if clock["half"].lower() == "p" else 0)
         start, precision, end = (
@@ -161,7 +205,8 @@ def _reading(text: str, match: re.Match[str], when: When, reference: datetime) -
             "minute",
             clock.end(),
         )
-    return Reading(start, precision, text[begin:end], begin, end, when.approximate)
+    until = midnight(when.until, reference) if when.until else None
+    return Reading(start, precision, text[begin:end], begin, end, when.approximate, until)
 
 
 _BY = datetime(2000, 1, 12, tzinfo=UTC)

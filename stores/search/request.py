@@ -9,7 +9,6 @@ import numpy as np
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity, Kind
-from memcycle.core.language.date_forms import end_of
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import Slot, asked_slot
 from memcycle.core.language.tokens import content_stems, stems, strip_names, tokenize
@@ -57,6 +56,8 @@ class SearchRequest(BaseModel):
         granularities: Which granularities to search.
         k: Hits a query at most.
         exclude: Entry ids to leave out (the turns of the chunk itself, say).
+        asked_at: When it is asked, in the zone of whose days the queries speak. Their time words are read
+            from there and from when the last of what is searched was said; None is the latter alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,6 +69,7 @@ class SearchRequest(BaseModel):
     filters: Filters = Filters()
     theta: Theta = Theta()
     exclude: frozenset[str] = frozenset()
+    asked_at: AwareDatetime | None = None
 
 
 class Why(NamedTuple):
@@ -129,13 +131,18 @@ class PreparedQuery:
 
 
 def prepare(
-    queries: Sequence[Query], embedder: "Embedder", *, speakers: Iterable[str], last: float
+    queries: Sequence[Query],
+    embedder: "Embedder",
+    *,
+    speakers: Iterable[str],
+    last: float,
+    asked_at: datetime | None = None,
 ) -> list[PreparedQuery]:
     """All queries, in one embedding batch.
 
     Args:
         speakers: Who speaks in what is searched.
-        last: When the last of it was said, in seconds. "In May" is read from there.
+        last: When the last of it was said, in seconds. "In May" is read from there, and from `asked_at`.
 
     Raises:
         EmbeddingFailed: they cannot be embedded.
@@ -144,33 +151,39 @@ def prepare(
     named = [[name for name in known if _names(query.text, name)] for query in queries]
     nameless = [_nameless(query.text, names) for query, names in zip(queries, named, strict=True)]
     vectors = embedder.embed([query.text for query in queries] + nameless)
+    zone = asked_at.tzinfo if asked_at else UTC
+    moments = [datetime.fromtimestamp(last, zone)] if np.isfinite(last) else []
+    if asked_at and moments:
+        moments.append(asked_at)
     return [
-        _prepared(query, named[at], last, vectors[at :: len(queries)]) for at, query in enumerate(queries)
+        _prepared(query, named[at], moments, vectors[at :: len(queries)]) for at, query in enumerate(queries)
     ]
 
 
-def _prepared(query: Query, names: Sequence[str], last: float, vectors: Vector) -> PreparedQuery:
+def _prepared(
+    query: Query, names: Sequence[str], moments: Sequence[datetime], vectors: Vector
+) -> PreparedQuery:
     words = content_stems(query.text) or stems(query.text)
     return PreparedQuery(
         stems=words,
         terms=np.unique(lexical.numbers(words)),
         people=frozenset(name.casefold() for name in [*names, query.speaker] if name),
-        periods=_periods(query.text, last),
+        periods=_periods(query.text, moments),
         slot=asked_slot(query.text),
         named=vectors[0],
         nameless=vectors[1],
     )
 
 
-def _periods(text: str, last: float) -> tuple[tuple[float, float], ...]:
-    if not np.isfinite(last):
-        return ()
+def _periods(text: str, moments: Sequence[datetime]) -> tuple[tuple[float, float], ...]:
+    """The times a text names, read from each of these moments."""
     return tuple(
         (
             reading.start.timestamp() - _SLACK[reading.precision] * DAY,
-            end_of(reading.start, reading.precision).timestamp() + _SLACK[reading.precision] * DAY,
+            reading.over.timestamp() + _SLACK[reading.precision] * DAY,
         )
-        for reading in read_dates(text, datetime.fromtimestamp(last, UTC))
+        for moment in moments
+        for reading in read_dates(text, moment)
     )
 
 

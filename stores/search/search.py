@@ -128,7 +128,13 @@ class Search:
         while looked.snapshot is None and not self._index.at_hand():
             looked = self._look(request)
         snapshot, allowed = looked.snapshot, looked.allowed
-        queries = prepare(request.queries, self._embedder, speakers=looked.speakers, last=looked.last)
+        queries = prepare(
+            request.queries,
+            self._embedder,
+            speakers=looked.speakers,
+            last=looked.last,
+            asked_at=request.asked_at,
+        )
         if snapshot is not None:
             visible = _visible(snapshot, request)
             scores = [_scanned(snapshot, request, visible, query) for query in queries]

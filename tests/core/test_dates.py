@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memcycle.core.language.date_forms import DAY_NAMES, MONTH_NAMES
 from memcycle.core.language.dates import format_time, read_dates
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -89,8 +90,107 @@ def test_what_was_booked_is_to_come() -> None:
         ("The concert on 30 January was worth the tickets.", ["30 January 2025"]),
         ("I went to Rome on 3 July.", ["3 July 2024"]),
         ("Correction: the flights are on 23 April, not 22 April", ["23 April 2025", "22 April 2025"]),
+        ("I prepaid the hotel for 5 December", ["5 December 2025"]),
+        ("The exam was postponed to 5 December", ["5 December 2025"]),
+        ("I registered on 3 December.", ["3 December 2024"]),
+        ("I missed my appointment on 3 November", ["3 November 2024"]),
+        ("My flight left on 3 November", ["3 November 2024"]),
     ]:
         assert said(text, datetime(2025, 2, 2, 9, tzinfo=UTC)) == meaning, text
+
+
+def test_the_tense_beside_a_time_says_on_which_side_it_lies() -> None:
+    for text, meaning in [
+        ("The exam is on 5 December", ["5 December 2025"]),
+        ("Meeting on Friday", ["7 February 2025"]),
+        ("I've got a job interview on Tuesday", ["4 February 2025"]),
+        ("They told me the results come on 3 November", ["3 November 2025"]),
+        ("I forgot that the party is on Friday", ["7 February 2025"]),
+        ("We agreed to meet on 3 November", ["3 November 2025"]),
+        ("I'm getting married on 3 November", ["3 November 2025"]),
+        ("It arrived on Friday and the other one comes on Tuesday", ["31 January 2025", "4 February 2025"]),
+        ("I'll send you what I wrote on Friday", ["31 January 2025"]),
+        ("I've been there on 3 November", ["3 November 2024"]),
+        ("I'm happy with the coat I bought on 3 November", ["3 November 2024"]),
+        ("He was born on 3 November", ["3 November 2024"]),
+        ("We sold the car on 3 July", ["3 July 2024"]),
+    ]:
+        assert said(text, datetime(2025, 2, 2, 9, tzinfo=UTC)) == meaning, text
+
+
+def test_counted_stretches_hold_the_day_they_are_counted_from() -> None:
+    for text, first, last in [
+        ("What did I do in the past 7 days?", "1 May", "8 May"),
+        ("the last 30 days", "8 April", "8 May"),
+        ("I ran 40 km over the last two weeks", "24 April", "8 May"),
+        ("the past month", "8 April", "8 May"),
+        ("I slept badly this past week", "1 May", "8 May"),
+        ("in the last week", "1 May", "8 May"),
+        ("the past 36 hours", "6 May", "8 May"),
+        ("in the last fortnight", "24 April", "8 May"),
+        ("the last two weekends", "29 April", "7 May"),
+        ("I have to finish in the next three days", "8 May", "11 May"),
+        ("over the next month", "8 May", "8 June"),
+    ]:
+        (one,) = read_dates(text, MONDAY)
+        assert one.until is not None, text
+        ends = [one.start, one.until - timedelta(days=1)]
+        assert [format_time(end, "day") for end in ends] == [f"{first} 2023", f"{last} 2023"], text
+
+
+def test_days_counted_from_others() -> None:
+    for text, meaning in [
+        ("We meet a week from Thursday", ["18 May 2023"]),
+        ("two weeks from today", ["22 May 2023"]),
+        ("a month from tomorrow", ["9 June 2023"]),
+        ("I saw her a year ago today", ["8 May 2022"]),
+        ("two days after this Friday", ["14 May 2023"]),
+        ("a week before next Friday", ["5 May 2023"]),
+        ("on the last Friday of the month", ["26 May 2023"]),
+        ("We met on the last Friday of the month", ["28 April 2023"]),
+        ("the last Friday of this month", ["26 May 2023"]),
+        ("I left on the last Friday of March", ["31 March 2023"]),
+        ("the fair is on the first Monday in June", ["5 June 2023"]),
+        ("the second Tuesday of next month", ["13 June 2023"]),
+        ("the last day of February 2024", ["29 February 2024"]),
+        ("the last week of March 2024", ["the week of 25 March 2024"]),
+        ("every last Friday of the month", []),
+        ("the fifth Friday of this month", []),
+        ("the last week of school", ["the week of 1 May 2023"]),
+    ]:
+        assert said(text) == meaning, text
+
+
+@given(
+    st.sampled_from(["day", "week", "month", "year"]),
+    st.integers(1, 400),
+    st.datetimes(datetime(1500, 1, 1), datetime(2400, 1, 1), timezones=st.timezones()),  # noqa: DTZ001
+)
+def test_a_stretch_back_and_one_ahead_meet_today(unit: str, count: int, reference: datetime) -> None:
+    (back,) = read_dates(f"the past {count} {unit}s", reference)
+    (ahead,) = read_dates(f"the next {count} {unit}s", reference)
+    assert back.until is not None
+    assert ahead.until is not None
+    today, day = reference.date(), timedelta(days=1)
+    assert (back.until.date() - day, ahead.start.date()) == (today, today)
+    assert back.start.date() < today < ahead.until.date() - day
+    more = read_dates(f"the past {count + 1} {unit}s", reference)[0]
+    assert more.start < back.start
+
+
+@given(
+    st.sampled_from([(name, n) for n, name in enumerate(DAY_NAMES)]),
+    st.sampled_from([(name, n) for n, name in enumerate(MONTH_NAMES, start=1)]),
+    st.integers(1000, 2998),
+)
+def test_the_last_weekday_of_a_month_is_followed_by_none_there(
+    weekday: tuple[str, int], month: tuple[str, int], year: int
+) -> None:
+    (one,) = read_dates(f"the last {weekday[0]} of {month[0]} {year}", MONDAY)
+    assert (one.start.weekday(), one.start.month, one.start.year) == (weekday[1], month[1], year)
+    assert (one.start + timedelta(days=7)).month != month[1]
+    (fourth,) = read_dates(f"the fourth {weekday[0]} of {month[0]} {year}", MONDAY)
+    assert one.start - fourth.start in (timedelta(0), timedelta(days=7))
 
 
 def test_what_names_no_time() -> None:
@@ -189,6 +289,12 @@ _WORDS = st.sampled_from(
         "pm",
         "have",
         "now",
+        "past",
+        "from",
+        "today",
+        "hours",
+        "fortnight",
+        "month",
         "000",
         "90s",
         "٣",
