@@ -96,6 +96,8 @@ class Bank:
         world = world or World()
         ledger = Ledger.open(settings.home / LEDGER_FILE, world, read_only=read_only)
         try:
+            if not read_only:
+                doctor.renew_words(ledger, settings)
             indexes = None if read_only else Indexes.open(settings, world, ledger, embeddings, repair=repair)
         except BaseException:
             ledger.close()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from memcycle.core.errors import StoreBusy, StoreError
+from memcycle.core.language.tokens import CUTTING
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma.index import IndexedEntry, metadata_of
@@ -348,6 +349,24 @@ def _rebuild_words(conn: sqlite3.Connection, settings: Settings) -> int:
         lexical.put(conn, lexical.rows_of(conn, page))
         done, after = done + len(page), page[-1].row
     return done
+
+
+def renew_words(ledger: Ledger, settings: Settings) -> None:
+    """Makes the index of words anew, once, where an earlier memcycle cut texts into words otherwise.
+
+    What is in the way leaves it as it is: the entries are found by the words they have in common still.
+    """
+    try:
+        with ledger.read() as conn:
+            if meta.cutting(conn) == CUTTING:
+                return
+        with ledger.write() as conn:
+            if meta.cutting(conn) != CUTTING:
+                if entries.page(conn, 0, 1):
+                    _rebuild_words(conn, settings)
+                meta.set_cutting(conn, CUTTING)
+    except StoreError as error:
+        _log.warning("the index of words is of an earlier version, and could not be made anew: %s", error)
 
 
 def reembed(ledger: Ledger, settings: Settings, indexes: "Indexes") -> int:

@@ -21,7 +21,7 @@ from memcycle.agents.views import MemoryView
 from memcycle.core.entry import same_text
 from memcycle.core.language.date_forms import Precision
 from memcycle.core.language.dates import format_time, read_dates
-from memcycle.core.language.questions import NOTHING, Slot, choices
+from memcycle.core.language.questions import ENDED, NOTHING, Slot, choices
 
 NEAR, RIVAL = 0.8, 0.98
 """Share of the best passage's score from which another may answer in its stead: where it tells the time that
@@ -109,17 +109,20 @@ def _time(parsed: ParsedQuestion, one: Passage) -> str:
     wanted = match[1].casefold() if (match := _PRECISION.search(parsed.question)) else None
     when = when_of(one.text, one.memory.time) if one.memory.time else None
     if when is not None:
-        about = "about " if when.approximate else ""
-        return about + format_time(when.start, _precision(wanted or when.precision))
+        about = ("about " if parsed.language == "en" else "~ ") if when.approximate else ""
+        return about + _written(when.start, wanted or when.precision, parsed.language)
     if one.memory.event_time is not None:
-        return format_time(one.memory.event_time, _precision(wanted or one.memory.event_precision))
+        return _written(one.memory.event_time, wanted or one.memory.event_precision, parsed.language)
     stretches = read_dates(one.text, one.memory.time) if one.memory.time else []
     ends = next(((it.start, it.until - timedelta(days=1)) for it in stretches if it.until), ())
-    return " to ".join(format_time(end, "day") for end in ends)
+    return " – ".join(_written(end, "day", parsed.language) for end in ends)
 
 
-def _precision(name: str | None) -> Precision | None:
-    return next((one for one in get_args(Precision) if one == name), None)
+def _written(time: datetime, precision: str | None, language: str) -> str:
+    """A time in the words of English, or in figures for readers of another language."""
+    if language != "en":
+        return time.date().isoformat()[: {"year": 4, "month": 7}.get(precision or "day")]
+    return format_time(time, next((one for one in get_args(Precision) if one == precision), None))
 
 
 def _phrased(style: Style, parsed: ParsedQuestion, chosen: Sequence[Passage], time: str) -> str:
@@ -133,15 +136,15 @@ def _phrased(style: Style, parsed: ParsedQuestion, chosen: Sequence[Passage], ti
         named = [choice for choice in choices(parsed.question) if content(choice) & content(best.text)]
         if len(named) == 1:
             return named[0]
-    quoted = "; ".join(quote(one.memory, one.text) for one in chosen)
+    quoted = "; ".join(quote(one.memory, one.text, parsed.language) for one in chosen)
     if style == "inferential":
         quoted = f"Likely: {quoted}"
     return f"{time} ({quoted})" if time else quoted
 
 
-def quote(memory: MemoryView, text: str) -> str:
+def quote(memory: MemoryView, text: str, language: str = "en") -> str:
     """Words of a memory with who said them and on which day, and whether they hold no more."""
-    source = [memory.speaker or "", format_time(memory.time, "day") if memory.time else ""]
+    source = [memory.speaker or "", _written(memory.time, "day", language) if memory.time else ""]
     said = ", ".join(filter(None, source))
-    ended = "" if memory.current else " (no longer so)"
+    ended = "" if memory.current else f" ({ENDED[language]})"
     return f"{said}: “{text}”{ended}" if said else f"“{text}”{ended}"

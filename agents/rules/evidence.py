@@ -20,6 +20,7 @@ from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import Slot, asked_slot, bare, focus, is_question, question_language
+from memcycle.core.language.tokens import unbroken
 
 ASKING = content(
     "many much long often kind type sort name call talk describe according recently specific particular "
@@ -98,7 +99,7 @@ def speakers_of(evidence: Sequence[MemoryView], window: Sequence[TurnView] = ())
 
 def read_question(question: str, speakers: Sequence[str], now: datetime | None = None) -> ParsedQuestion:
     """Takes a question apart; `speakers` are names known to be persons, `now` dates its relative words."""
-    question = question[:LONGEST]
+    question = unbroken(question[:LONGEST])
     persons = tuple(person_names(question, speakers))
     known = tuple(name for name in persons if any(same_person(name, speaker) for speaker in speakers))
     dates = tuple(read_dates(question, now)) if now else ()
@@ -185,7 +186,7 @@ def _may_speak(parsed: ParsedQuestion, memory: MemoryView) -> bool:
 
 
 def _sentences(parsed: ParsedQuestion, memory: MemoryView) -> Iterator[str]:
-    for _, _, text in sentences_of(memory.text[:LONGEST]):
+    for _, _, text in sentences_of(unbroken(memory.text[:LONGEST])):
         wished = supposes(text) and not parsed.supposes
         topics = (
             memory.granularity == "episode" and _TOPICS.match(text) and not _OF_TALK.search(parsed.question)

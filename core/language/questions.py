@@ -142,23 +142,48 @@ _FOREIGN_COMPILED = {
     for language, rules in _FOREIGN.items()
 }
 _FUNCTION_WORDS = {
-    "en": "the a an of to and is was did does what which who when where how why in on for with has have her "
-    "his as i would will do are were can could should be been about from he she it they that this at by",
-    "de": "der die das und ist hat was wer wann wo wie mit von nicht ein eine welche warum im zu den "
-    "dem ich du",
-    "fr": "le la les de des et est a qui que quand où comment avec pour pas un une quel quelle pourquoi du "
-    "il elle",
-    "es": "el la los las de y es en qué quién cuándo dónde cómo con para no un una por cuál del su ha",
-    "it": "il lo la gli di e è che chi quando dove come con per non un una perché del suo ha",
-    "pt": "o a os as de e é em que quem quando onde como com para não um uma por qual do seu foi",
+    "en": "the a an of to and is was did does what which who when where how why in on for with has "
+    "have her his as i would will do are were can could should be been about from he she it "
+    "they that this at by",
+    "de": "der die das und ist hat was wer wann wo wie mit von nicht ein eine welche welcher welches "
+    "warum im zu den dem ich du sind mein meine bin es",
+    "fr": "le la les de des et est a qui que quand où comment avec pour pas un une quel quelle "
+    "pourquoi du il elle est-ce mon ma mes combien quoi sont qu",
+    "es": "el la los las de y es en qué quién quiénes cuándo dónde cómo cuál cuánto cuántos con para "
+    "no un una por del su ha donde quien cuando como cual que se le mi",
+    "it": "il lo la gli i di e è che chi quando dove come con per non un una perché del suo ha cosa "
+    "quale qual quanto quanti mia mio sono si al alla",
+    "pt": "o a os as de e é em que quem quando onde como com para não um uma por qual do da seu foi "
+    "minha meu se são",
+    "ru": "где кто что когда как какой какая какие почему зачем сколько кого кому куда у меня мой моя "
+    "в на не ли она он это и",
 }
-_FUNCTION_SETS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+"""Of the languages a reply may be in."""
+_TELLING = {"de": "heißt heisst wohnt alt", "fr": "habite", "es": "tiene vive", "it": "abita piace"}
+"""What tells a language too, but is part of what is asked."""
+_LOOKALIKES = {
+    "nl": "de het een en van is wat waar wie wanneer hoe waarom welke heeft mijn met niet zijn in op "
+    "heet woont",
+    "ca": "el la els les de i és es en què qui quan on com amb per no un una del seva meva diu viu l",
+    "ro": "și de la este ce cine când unde cum cu pentru nu un o pe lui în a mea se s că",
+    "da": "hvad hvem hvor hvornår hvordan er en et den det og i på med har min",
+    "sv": "vad vem var när hur är en ett den det och i på med har min",
+    "id": "di ke dari apa siapa kapan mana nama yang dan ada berapa",
+    "la": "quis quid ubi quando est et in non cum",
+    "bg": "къде кой коя кога защо какво колко как е се на не ли от за и в са",
+    "uk": "де хто коли чому скільки як що який яка у в є на не чи та і",
+}
+"""Of others that share some of these words: the reply to them is in English."""
+_SMALL = {name: frozenset(words.split()) for name, words in (_FUNCTION_WORDS | _LOOKALIKES).items()}
+_WORDS_OF = {name: words | frozenset(_TELLING.get(name, "").split()) for name, words in _SMALL.items()}
 _SCRIPTS = (
     ("ja", re.compile(r"[\u3040-\u30ff]")),
     ("ko", re.compile(r"[\uac00-\ud7af]")),
     ("zh", re.compile(r"[\u4e00-\u9fff]")),
-    ("ru", re.compile(r"[\u0400-\u04ff]")),
 )
+_CJK = re.compile(r"[\u3040-\u30ff\uac00-\ud7af\u4e00-\u9fff]")
+_LATIN = re.compile(r"[A-Za-zÀ-ɏ]")
+_SPANISH = re.compile(r"[¿¡]")
 _FOCUS = re.compile(
     r"\b(?:what|which|how many|how much)\s+(?:(?:kinds?|types?|sorts?|genres?)\s+of\s+)?"
     r"((?:[\w'’-]+\s+){0,3}?[\w'’-]+?)"
@@ -182,6 +207,13 @@ _SEVERAL = re.compile(
 _TOLD_TIME = re.compile(
     r"\b(?:before or after|how (?:recently|soon|old)|since when|until when|in what order)\b", re.IGNORECASE
 )
+_THAI = "ไหน|อะไร|ใคร|เมื่อไหร่|เมื่อไร|เมื่อใด|ทำไม|อย่างไร|ยังไง|เท่าไหร่|เท่าไร|เท่าใด"
+_LAO = "ໃສ|ຫຍັງ|ໃຜ|ເມື່ອໃດ|ແນວໃດ|ເທົ່າໃດ"
+_UNMARKED = re.compile(
+    rf"(?:{_THAI}|ไหม|มั้ย|หรือไม่|หรือเปล่า|{_LAO}|ບໍ່?)(?:ครับ|คะ|ค่ะ|บ้าง|แน่|ແດ່)?\W*\Z|กี่[^\W_]|ຈັກ[^\W_]{{1,6}}\Z"
+    rf"|\A(?:ใคร|ทำไม|{_LAO})|ប៉ុន្មាន|(?:ណា|អ្វី|ឬទេ)\W*\Z|(?:လဲ|လား)\W*\Z"
+)
+"""How one asks in Thai, Lao, Khmer and Burmese, which do without a mark."""
 NOTHING = {
     "en": "I have nothing on that.",
     "de": "Dazu weiß ich nichts.",
@@ -195,6 +227,19 @@ NOTHING = {
     "ru": "Об этом у меня ничего нет.",
 }
 """What it says where it has nothing, by language."""
+ENDED = {
+    "en": "no longer so",
+    "de": "gilt nicht mehr",
+    "fr": "ce n'est plus le cas",
+    "es": "ya no es así",
+    "it": "ora non più",
+    "pt": "já não é assim",
+    "zh": "现已不再如此",
+    "ja": "今は違います",
+    "ko": "지금은 아님",
+    "ru": "больше не так",
+}
+"""What it says of what holds no more."""
 _ABSTAINS = re.compile(
     r"""^\W*(?:sorry,?\s+|unfortunately,?\s+)?(?:
       (?:(?:i|we)\s+(?:have|hold|find|found|see)|there(?:\s+is|['’]s)|(?:the\s+)?memory\s+(?:has|holds))
@@ -216,18 +261,25 @@ MAX_QUESTION = 2000
 
 
 def question_language(question: str) -> str:
-    """ISO 639-1 code of the question's language as far as scripts and function words show it, else `en`."""
+    """ISO 639-1 code of the question's language where scripts or function words tell it, else `en`.
+
+    In doubt it is English: a name or two in another script, or words that several languages have ("de" is
+    French, Spanish and Dutch), tell nothing.
+    """
+    question = question[:MAX_QUESTION]
     for language, script in _SCRIPTS:
         if script.search(question):
-            return language
-    words = re.findall(r"\w+", question[:MAX_QUESTION].casefold())
-    counts = {language: sum(word in known for word in words) for language, known in _FUNCTION_SETS.items()}
+            return language if len(_LATIN.findall(question)) <= 2 * len(_CJK.findall(question)) else "en"
+    if _SPANISH.search(question):
+        return "es"
+    words = re.findall(r"\w+", question.casefold())
+    counts = {language: sum(word in known for word in words) for language, known in _WORDS_OF.items()}
     most = max(counts.values())
     best = [language for language, count in counts.items() if count == most]
-    # Words that several have tell none of them ("de" is French, Spanish, Dutch); the first word may.
-    opens = [language for language in best if words and words[0] in _FUNCTION_SETS[language]]
+    # Of those as likely the one whose word stands first.
+    opens = [language for language in best if words and words[0] in _WORDS_OF[language]]
     told = best if len(best) == 1 else opens
-    return told[0] if len(told) == 1 and "en" not in best else "en"
+    return told[0] if len(told) == 1 and "en" not in best and told[0] in _FUNCTION_WORDS else "en"
 
 
 def bare(question: str) -> str:
@@ -235,7 +287,7 @@ def bare(question: str) -> str:
     language = question_language(question)
     for _, pattern in _FOREIGN_COMPILED.get(language, ()):
         question = pattern.sub(" ", question)
-    small = _FUNCTION_SETS.get(language, frozenset()) if language != "en" else frozenset[str]()
+    small = _SMALL.get(language, frozenset()) if language != "en" else frozenset[str]()
     return " ".join(word for word in question.split() if word.casefold().strip("¿?¡!.,") not in small)
 
 
@@ -312,9 +364,12 @@ def focus(question: str) -> str:
 
 
 def is_question(text: str) -> bool:
-    """Whether a text asks: a question mark, or an English question word or auxiliary first."""
+    """Whether a text asks: a question mark, or an English question word or auxiliary first.
+
+    In scripts that do without the mark: a word of asking at the end, in Thai and Lao also at the start.
+    """
     stripped = text.strip()[:MAX_QUESTION]
-    if stripped.endswith(("?", "？")):
+    if stripped.endswith(("?", "？")) or _UNMARKED.search(stripped):
         return True
     start = re.match(
         rf"(?:(?:and|but|so|then|ok|okay|hey|please)\W+)*"

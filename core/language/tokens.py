@@ -1,7 +1,8 @@
 """Words, stems and token counts of a text in any language, without a model or a download.
 
-English is stemmed (Snowball); other alphabets are kept as words, and Chinese, Japanese and Korean, which
-are not spaced into words, become character bigrams. No function here raises on any text.
+English is stemmed (Snowball); other alphabets are kept as words. Chinese, Japanese and Korean, and Thai, Lao,
+Burmese and Khmer, which are not spaced into words, become character bigrams: they cut what is asked and what
+was said alike, which a dictionary does not promise. No function here raises on any text.
 
 `lru_cache` counts entries: a few thousand sentences are a megabyte, as many documents are gigabytes.
 """
@@ -14,6 +15,9 @@ from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 
 import snowballstemmer
+
+CUTTING = "2"
+"""Which way `tokenize` cuts texts: another one wherever a text gives other tokens, so that homes follow."""
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -67,9 +71,22 @@ STOPWORDS = frozenset(_FUNCTION_WORDS.split())
 # Combining marks of the scripts whose words contain them; Python's \w leaves them out.
 _MARKS = "".join(chr(c) for c in range(0x300, 0x1B00) if unicodedata.category(chr(c)).startswith("M"))
 _CHAR = rf"(?:[^\W_]|[{_MARKS}])"
-_CJK = (
+_ASIAN = "".join(
+    chr(c)
+    for first, last in (
+        (0xE00, 0xEFF),
+        (0x1000, 0x109F),
+        (0x1780, 0x17FF),
+        (0xA9E0, 0xA9FF),
+        (0xAA60, 0xAA7F),
+    )
+    for c in range(first, last + 1)
+    if unicodedata.category(chr(c))[0] in "LM"
+)
+"""Letters and marks of Thai, Lao, Burmese and Khmer."""
+_UNSPACED = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-    "\U00020000-\U0003134f"
+    f"\U00020000-\U0003134f{_ASIAN}"
 )
 _EMOJI = (
     "\u203c\u2049\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
@@ -81,9 +98,9 @@ _TOKEN = re.compile(
     rf"""
       (?P<mail>{_MAIL})
     | (?P<code>(?<![^\W_])[a-z](?:\+\+|\#)(?![^\W_]))
-    | (?P<cjk>[{_CJK}]+)
+    | (?P<unspaced>[{_UNSPACED}]+)
     | (?P<number>(?<!\w)\d+(?:[.,]\d+)+(?!\w))
-    | (?P<word>(?:(?![{_CJK}]){_CHAR})+(?:['’ʼ](?:(?![{_CJK}]){_CHAR})+)*)
+    | (?P<word>(?:(?![{_UNSPACED}]){_CHAR})+(?:['’ʼ](?:(?![{_UNSPACED}]){_CHAR})+)*)
     | (?P<emoji>[{_EMOJI}])
     """,
     re.VERBOSE,
@@ -91,7 +108,7 @@ _TOKEN = re.compile(
 _APOSTROPHE = re.compile(r"['’ʼ]")
 _ENGLISH = re.compile(r"[a-z]{3,}\Z")
 _PIECE = re.compile(
-    rf"(?P<ascii>['’]?[A-Za-z]+)|(?P<digits>\d{{1,3}})|(?P<cjk>[{_CJK}])|(?P<emoji>[{_EMOJI}])|(?P<word>\w+)|[^\w\s]"
+    rf"(?P<ascii>['’]?[A-Za-z]+)|(?P<digits>\d{{1,3}})|(?P<unspaced>[{_UNSPACED}])|(?P<emoji>[{_EMOJI}])|(?P<word>\w+)|[^\w\s]"
 )
 _ELISION = 2
 """Longest first part that counts as a prefix of a name or noun: O'Brien, d'Arc, l'homme, qu'il."""
@@ -99,18 +116,40 @@ _LONGEST = 64
 """Characters of the longest word that is looked at for its stem."""
 
 
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+)
+"""Hyphens and spaces of no width, joiners, marks of direction: they are no part of a word, and end none."""
+_BREAKS = re.compile("[\u00ad\u200b\u2060\ufeff]")
+_CONTRACTED = word_set("t s d m re ve ll")
+
+
+def unbroken(text: str) -> str:
+    """The text without hyphens and spaces of no width, which break words that no reader sees broken."""
+    return text if text.isascii() else _BREAKS.sub("", text)
+
+
 def _fold(text: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    """Without case, width, what cannot be seen, and the dot that tells Turkish i's apart."""
+    if text.isascii():
+        return text.casefold()
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold())
+    return folded.replace("ı", "i").replace("i\u0307", "i")
 
 
 def _word(word: str) -> Iterator[str]:
-    """Possessives lose their 's; contractions are joined; O'Brien is also found as Brien."""
+    """Possessives lose their 's; contractions are joined.
+
+    O'Brien is also found as Brien, and a name without the ending that an apostrophe sets off (İzmir'den).
+    """
     parts = _APOSTROPHE.split(word)
     if len(parts) > 1 and parts[-1] == "s":
         parts.pop()
     yield "".join(parts)
     if len(parts) > 1 and len(parts[0]) <= _ELISION < len(parts[-1]):
         yield parts[-1]
+    elif len(parts) == 2 and len(parts[0]) > _ELISION and parts[1] not in _CONTRACTED:  # noqa: PLR2004 - name and ending
+        yield parts[0]
 
 
 def _bigrams(run: str) -> Iterator[str]:
@@ -130,7 +169,7 @@ def _split(text: str) -> Iterator[str]:
         found = match.group()
         if match.lastgroup == "word":
             yield from _word(found)
-        elif match.lastgroup == "cjk":
+        elif match.lastgroup == "unspaced":
             yield from _bigrams(found)
         elif match.lastgroup == "number":
             yield found.replace(",", "")
@@ -145,8 +184,8 @@ def tokenize(text: str) -> list[str]:
     """Tokens in order, casefolded and NFKC-normalised; none holds a space, a quote or a NUL.
 
     Words lose a possessive 's and inner apostrophes (`don't` -> `dont`); `c++`, `c#` stay whole; an e-mail
-    address gives itself and its parts; a run of CJK gives its character bigrams; an emoji is one token
-    (skin tones, joiners and variation selectors are dropped).
+    address gives itself and its parts; a run of a script without spaces gives its character bigrams; an emoji
+    is one token (skin tones, joiners and variation selectors are dropped).
     """
     return list(_tokens(text))
 
@@ -201,8 +240,8 @@ def approx_tokens(text: str) -> int:
     """About how many tokens a GPT tokenizer (cl100k) makes of the text, without its tables.
 
     A space-led English word is one token up to eight letters and one more a further five; three digits,
-    a CJK character and a punctuation mark are one each, an emoji is two; other scripts take a token for two
-    letters.
+    a character of a script without spaces and a punctuation mark are one each, an emoji is two; other scripts
+    take a token for two letters.
     """
     total = 0
     for match in _PIECE.finditer(text):

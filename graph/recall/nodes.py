@@ -12,6 +12,7 @@ from memcycle.agents.verifier import VerifierInput, VerifierOutput
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import is_older, same_source
 from memcycle.core.errors import BadInput, RoleFailed
+from memcycle.core.language import questions
 from memcycle.core.language.names import person_names
 from memcycle.core.language.questions import question_category
 from memcycle.core.language.tokens import strip_names
@@ -223,8 +224,9 @@ def answer(state: RecallState, run: GraphRun) -> Step:
     """
     theta, found = _theta(state, run), evidence(run, state)
     if not found:
-        text = answer_of(state, "answer", [], text=NOTHING, answerable=False, confidence=1.0)
-        return {"answer": text}
+        language = questions.question_language(state["question"])
+        words = NOTHING if language == "en" else questions.NOTHING[language]
+        return {"answer": answer_of(state, "answer", [], text=words, answerable=False, confidence=1.0)}
     ordered = chronological(run, found)
     value = AnswererInput(
         question=state["question"],

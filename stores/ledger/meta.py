@@ -33,6 +33,17 @@ def set_embedder(conn: sqlite3.Connection, name: str, dimension: int) -> None:
     )
 
 
+def cutting(conn: sqlite3.Connection) -> str | None:
+    """Which way of cutting texts into words the index of words was made with; None before there were two."""
+    row = conn.execute("SELECT value FROM meta WHERE key = 'cutting'").fetchone()
+    return str(row["value"]) if row else None
+
+
+def set_cutting(conn: sqlite3.Connection, way: str) -> None:
+    """Records the way of cutting that the whole index of words was made with."""
+    conn.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('cutting', ?)", (way,))
+
+
 def store_id(conn: sqlite3.Connection) -> str | None:
     """Id of this memory among those that share a Chroma server; None before the index was first needed."""
     row = conn.execute("SELECT value FROM meta WHERE key = 'store'").fetchone()

@@ -55,8 +55,31 @@ def test_languages():
         ("鍵はどこですか", "ja"),
         ("Где ключ?", "ru"),
         ("???", "en"),
+        ("Wie heißt Mayas Schwester?", "de"),
+        ("Comment s'appelle la sœur de Maya ?", "fr"),
+        ("¿Qué le gusta a Maya?", "es"),
+        ("Come si chiama la sorella di Maya?", "it"),
+        ("Quem é a irmã da Maya?", "pt"),
+        ("마야의 언니 이름은 뭐야?", "ko"),
+        ("Mayaの姉の名前は?", "ja"),
     ]:
         assert question_language(text) == language, text
+
+
+def test_a_language_that_nothing_tells_clearly_is_english():
+    for text in [
+        "Hoe heet de zus van Maya?", "Wie is de zus van Maya?", "Wie heeft Maya geholpen?",
+        "Com es diu la germana de la Maya?", "Când s-a mutat Ana la Graz?", "Di mana Ana tinggal?",
+        "Hvem er Ana?", "Gdzie mieszka Ana?", "Ana nerede yaşıyor?", "Де живе Ана?", "Къде живее Ана?",
+        "Η Άννα πού μένει;", "Who is 安娜?", "What does どこ mean?", "Who sang La La Land?", "Maya's sister?",
+        "de la Cruz",
+    ]:  # fmt: skip
+        assert question_language(text) == "en", text
+
+
+def test_a_name_in_another_script_leaves_the_slot():
+    for text, slot in [("Who is 安娜?", "who"), ("安娜的email是什么?", "what")]:
+        assert asked_slot(text) == slot, text
 
 
 def test_focus():

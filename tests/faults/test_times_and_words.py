@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memcycle.stores.ledger import meta
 from tests.cases.adapter import facts
 from tests.cases.conftest import product  # noqa: F401 - a fixture
 
@@ -134,4 +135,83 @@ def test_a_day_is_counted_from_another_day(product):  # noqa: F811
         "I saw the dentist a month ago today.": "2025-02-13",
     }
     asked = p.memory.ask("When did I run 40 km?", user="u1").answer
-    assert asked == "27 February 2025 to 13 March 2025"
+    assert asked == "27 February 2025 – 13 March 2025"
+
+
+def test_a_reply_without_a_model_is_in_the_language_of_the_question(product):  # noqa: F811
+    p = product()
+    p.now = datetime(2025, 3, 13, 12, tzinfo=UTC)
+    p.add("Ich wohne mit meiner Katze in Graz.")
+    for question, reply in [
+        ("Hoe heet de zus van Maya?", ["I have nothing"]),
+        ("Wie heißt die Schwester von Maya?", ["Dazu weiß ich nichts."]),
+        ("Comment s'appelle la sœur de Maya ?", ["Je n'ai rien à ce sujet."]),
+        ("Hvad hedder Mayas søster?", ["I have nothing"]),
+        ("Wo wohne ich mit meiner Katze?", ["2025-03-13", "Graz"]),
+        ("Who said wohne mit meiner Katze?", ["13 March 2025", "Graz"]),
+    ]:
+        answer = p.memory.ask(question, user="u1").answer
+        assert all(words in answer for words in reply), (question, answer)
+
+
+UNSPACED = {
+    "ฉันเลี้ยงแมวสองตัว": "ฉันเลี้ยงแมวกี่ตัว",
+    "พี่สาวของฉันทำงานที่โรงพยาบาลในเชียงใหม่": "พี่สาวทำงานที่ไหน",
+    "ฉันแพ้กุ้ง": "ฉันแพ้อะไร",
+    "ຂ້ອຍລ້ຽງແມວສອງໂຕ": "ຂ້ອຍລ້ຽງແມວຈັກໂຕ",
+    "ເອື້ອຍຂອງຂ້ອຍເຮັດວຽກຢູ່ໂຮງໝໍ": "ເອື້ອຍເຮັດວຽກຢູ່ໃສ",
+    "ຂ້ອຍແພ້ກຸ້ງ": "ຂ້ອຍແພ້ຫຍັງ",
+    "ខ្ញុំចិញ្ចឹមឆ្មាពីរក្បាល": "ខ្ញុំចិញ្ចឹមឆ្មាប៉ុន្មានក្បាល",
+    "បងស្រីខ្ញុំធ្វើការនៅមន្ទីរពេទ្យ": "បងស្រីធ្វើការនៅឯណា",
+    "ខ្ញុំរស់នៅភ្នំពេញ": "ខ្ញុំរស់នៅឯណា",
+    "ကျွန်တော် ကြောင်နှစ်ကောင် မွေးထားတယ်": "ကြောင်ဘယ်နှစ်ကောင် မွေးထားလဲ",
+    "ကျွန်မအစ်မက ဆေးရုံမှာ အလုပ်လုပ်တယ်": "အစ်မက ဘယ်မှာ အလုပ်လုပ်လဲ",
+    "ကျွန်တော် ရန်ကုန်မှာ နေတယ်": "ကျွန်တော် ဘယ်မှာ နေလဲ",
+}
+
+
+def test_what_is_said_without_spaces_is_found(product):  # noqa: F811
+    p = product()
+    for said in UNSPACED:
+        p.add(said)
+    for said, question in UNSPACED.items():
+        p.add(question)  # which answers nothing
+        assert said in p.memory.ask(question, user="u1").answer, question
+    for question in ("ฉันมีรถสีอะไร", "ဘယ်သူ ကားမောင်းလဲ"):
+        assert not p.memory.ask(question, user="u1").answerable
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "shown"),
+    [
+        ("Teyzem Diyarbakır'da öğretmen.", "DİYARBAKIR'da kim öğretmen?", "Diyarbakır"),
+        ("Kardeşim İzmir'den taşındı.", "kardeşim izmir?", "İzmir"),
+        ("My co\u00adusin breeds al\u200bpacas.", "What does my cou\u2060sin breed?", "breeds alpacas"),
+        ("من در تهران زندگی می\u200cکنم", "من کجا زندگی میکنم؟", "می\u200cکنم"),
+        (
+            "Ich hei\u00adße Ju\u0308rgen und spiele Dudelsack.",
+            "Wer spielt Dudelsack? Jürgen",
+            "spiele Dudelsack",
+        ),
+    ],
+)
+def test_a_word_is_found_however_it_is_written(product, said, question, shown):  # noqa: F811
+    p = product()
+    p.add(said)
+    p.add("My neighbour plays chess.")
+    assert p.stored()[0].text == said
+    assert shown in p.memory.ask(question, user="u1").answer
+
+
+def test_an_index_of_words_that_was_cut_otherwise_is_made_anew_once(product):  # noqa: F811
+    p = product()
+    p.add("Teyzem Diyarbakır'da öğretmen.")
+    p.memory.end_session(user="u1")
+    with p.memory.bank.ledger.write() as conn:
+        conn.execute("DELETE FROM lexical")
+        conn.execute("DELETE FROM lexical_words")
+        meta.set_cutting(conn, "1")
+    p.reopen()
+    with p.memory.bank.ledger.read() as conn:
+        assert conn.execute("SELECT count(*) FROM lexical WHERE lexical MATCH 'diyarbakir'").fetchone()[0]
+    assert p.memory.bank.mend().found == []
