@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 from memcycle.agents.answerer import AnswererInput, AnswererOutput, Style
-from memcycle.agents.rules.content import content
+from memcycle.agents.rules.content import content, denies
 from memcycle.agents.rules.evidence import (
     ParsedQuestion,
     Passage,
@@ -30,6 +30,9 @@ LISTED, MOST_CITED = 0.6, 3
 _PRECISION = re.compile(r"\b(?:what|which) (year|month)\b", re.IGNORECASE)
 _OF_VALUES: frozenset[Slot] = frozenset(("who", "where", "what", "which", "list", "other"))
 _OF_THE_PAST = re.compile(r"\b(?:did|was|were|had|used|before|earlier|former|first|last)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:]|\b(?:and|but|because|since|when|while|so)\b", re.IGNORECASE)
+_WAY = re.compile(r"\b(to|from)\s+(?:the\s+)?([A-Z][\w-]+)")
+_ENDING = re.compile(r"\b(?:stop|quit|leave|left|end|gave up|give up)", re.IGNORECASE)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -67,8 +70,20 @@ def candidates(parsed: ParsedQuestion, ranked: Sequence[Passage]) -> list[Passag
     current = [one for one in ranked if one.memory.current]
     for found in (current, ranked):
         if gap_of(parsed, found) is None:
-            return [one for one in found if one.person > 0 and one.around > 0]
+            return [
+                one for one in found if one.person > 0 and one.around > 0 and not _undone(parsed, one.text)
+            ]
     return []
+
+
+def _undone(parsed: ParsedQuestion, text: str) -> bool:
+    """Whether a sentence tells that what is asked for by its time did not happen, or of the way back."""
+    if parsed.slot != "when" or denies(parsed.question) or _ENDING.search(parsed.question):
+        return False
+    clause = max(_CLAUSE.split(text), key=lambda one: len(content(one) & parsed.words))
+    asked, told = (set(_WAY.findall(one)) for one in (parsed.question, clause))
+    turned = any(({"to": "from", "from": "to"}[way], place) in told for way, place in asked - told)
+    return denies(clause) or turned
 
 
 def _holding_now(own: Sequence[Passage]) -> Passage:

@@ -17,6 +17,14 @@ from memcycle.core.language.tokens import STOPWORDS, based, by_concept, per_text
 SHARED = 0.5
 """Share of their words that two wordings of one statement have in common."""
 _SPEECH = re.compile(r"[\"“«„][^\"”»“]*\b(?:I|my|me|we|our)\b[^\"”»“]*[\"”»“]")
+_SINGLE = re.compile(r"(?<!\w)['‘](?:[^'’]|['’](?=\w))*\b(?:I|my|me|we|our)\b(?:[^'’]|['’](?=\w))*['’](?!\w)")
+_SAYS = r"(?:says?|said|writes?|wrote|mention(?:s|ed)|thinks?|thought|believes?|claims?|claimed|heard|hears?)"
+_REPORTED = re.compile(
+    rf"\b(?:{_SAYS}|according\s+to\s+[^,]{{1,40}},|(?:told|tells|texted)\s+(?:me|us))\s+(?:that\s+)?"
+    r"(?:he|she|they|his|her|their|(?-i:[A-Z])[\w-]{2,})\b"
+    r"|(?<!\bI )(?<!\bwe )\b(?:thinks?|thought|believes?|claims?|claimed)\s+(?:that\s+)?(?:I|we)\b",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _COUNTS = {word: str(count) for word, count in NUMBERS.items()}
 _EMPTY = frozenset(
@@ -46,7 +54,12 @@ def content(text: str) -> frozenset[str]:
 
 def own_words(text: str) -> str:
     """A text without the speech it quotes: what Tom says of himself is not the speaker's to say."""
-    return _SPEECH.sub(" ", text)
+    return _SINGLE.sub(" ", _SPEECH.sub(" ", text))
+
+
+def reports(text: str) -> bool:
+    """Whether a sentence passes on what somebody says of themselves, or believes of its speaker."""
+    return _REPORTED.search(text) is not None
 
 
 def share(wanted: Iterable[str], held: frozenset[str]) -> float:

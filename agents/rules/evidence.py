@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memcycle.agents.rules.constructor import forget_request
-from memcycle.agents.rules.content import content, denies, own_words
+from memcycle.agents.rules.content import content, denies, own_words, reports
 from memcycle.agents.rules.slots import SPEAKER, owner_of
 from memcycle.agents.rules.statements import FIRST_PERSON, SMALL_TALK, sentences_of, supposes
 from memcycle.agents.views import MemoryView, TurnView
@@ -46,6 +46,9 @@ _OF_ASSISTANT = re.compile(
     re.IGNORECASE,
 )
 """How a question asks for what the assistant said."""
+_OF_REPORTS = re.compile(
+    r"\b(?:t[eo]ld?|sa[iy]d?|says|th(?:ink|ought)|wr[io]te|believe|claim|hear|heard)\b", re.IGNORECASE
+)
 _OF_TALK = re.compile(r"\b(?:talk|sp[eo]ak|spoke|discuss|chat|convers|session)", re.IGNORECASE)
 _TOPICS = re.compile(r"On \d[^.]*? (?:talked|spoke)\b")
 """How an episode opens that was written without a model: with what was asked and wished, too."""
@@ -235,6 +238,8 @@ def _is_of_others(parsed: ParsedQuestion, speaker: str | None, text: str) -> boo
     if whose not in ("", (speaker or SPEAKER).casefold()) and not FIRST_PERSON.search(text):
         return True
     owned = content(noun)
+    if reports(text) and not owned & parsed.words and not _OF_REPORTS.search(parsed.question):
+        return True
     return bool(owned) and not owned & parsed.words and not _SELF.search(text)
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from memcycle.agents.rules.content import COUNTS, content, denies, numbers, own_words
+from memcycle.agents.rules.content import COUNTS, content, denies, numbers, own_words, reports
 from memcycle.core.entry import same_text
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names
@@ -229,7 +229,8 @@ def _sentences(text: str, speaker: str | None) -> tuple[_Sentence, ...]:
     for _, _, sentence in split_sentences(own_words(text))[:MOST_SENTENCES]:
         owner = owner_of(sentence, speaker)
         words = content(sentence) - content(owner.split("'")[0])
-        claims = tuple(claim for clause in _CLAUSE.split(sentence) for claim in _claims(clause))
+        clauses = () if reports(sentence) else _CLAUSE.split(sentence)
+        claims = tuple(claim for clause in clauses for claim in _claims(clause))
         found.append(_Sentence(sentence, owner, claims, words, _lasts(sentence)))
     return tuple(found)
 

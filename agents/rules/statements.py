@@ -32,6 +32,7 @@ _SUPPOSED = re.compile(
     r"|dream(?:s|ing)? of"
     r"|wonder|wondering|pretend\w*|as though)\b"
     r"|\b(?:i|we|you|he|she|it|they) may\b"
+    r"|(?:n['’]t|\bnot|\bno)\s+(?:\w+\s+)?(?:know|idea|sure)\s+(?:where|what|who|when|why|how|which|if)\b"
     r"|['’]d (?:love|like|rather|prefer|be|do|go|say|have|want|never|hate|get|take|buy)\b",
     re.IGNORECASE,
 )

@@ -380,3 +380,42 @@ def test_no_query_is_asked_twice_until_none_is_left():
         tried.append(query)
     assert query == ""
     assert len(tried) > 3
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("Where do I live?", "My sister told me that she lives in Rome."),
+        ("Where do I live?", "He says he lives in Rome."),
+        ("Where do I live?", "According to Ben, he lives in Rome."),
+        ("Where do I live?", "Tom said: 'I live in Rome.'"),
+        ("Where do I live?", "My boss thinks I live in Rome."),
+        ("Where do I live?", "I don't know where I live."),
+        ("What is my job?", "My brother told me he works as a baker."),
+        ("When did I move to Graz?", "I no longer live in Graz."),
+        ("When did I move to Graz?", "I don't live in Graz any more since last May."),
+        ("When did I move to Graz?", "I moved away from Graz in May."),
+        ("When did I go to Paris?", "I didn't go to Paris last week."),
+    ],
+)
+def test_what_others_say_and_what_did_not_happen_answers_nothing(question, words):
+    assert not answered(question, [memory(0, "user", words)]).answerable
+
+
+@pytest.mark.parametrize(
+    ("question", "words", "answer"),
+    [
+        ("Where does my sister live?", "My sister told me that she lives in Rome.", "Rome"),
+        ("Where do I live?", "I told my sister that I live in Rome.", "Rome"),
+        ("What am I allergic to?", "The doctor said I am allergic to nuts.", "nuts"),
+        (
+            "When did I move to Graz?",
+            "I moved to Graz in May 2023 because I couldn't stand Vienna.",
+            "May 2023",
+        ),
+        ("When did I stop living in Graz?", "I no longer live in Graz since May 2023.", "May 2023"),
+        ("What did my boss say?", "My boss said she is leaving the company.", "leaving"),
+    ],
+)
+def test_what_others_say_answers_what_is_asked_of_them(question, words, answer):
+    assert answer in answered(question, [memory(0, "user", words)]).answer
