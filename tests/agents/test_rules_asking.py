@@ -410,7 +410,7 @@ def test_what_others_say_and_what_did_not_happen_answers_nothing(question, words
         ("What am I allergic to?", "The doctor said I am allergic to nuts.", "nuts"),
         (
             "When did I move to Graz?",
-            "I moved to Graz in May 2023 because I couldn't stand Vienna.",
+            "I moved to Graz in May 2023 because I didn't like Vienna.",
             "May 2023",
         ),
         ("When did I stop living in Graz?", "I no longer live in Graz since May 2023.", "May 2023"),
