@@ -34,7 +34,7 @@ class FactDraft(RoleOutput):
     """One self-contained statement in the language of the conversation."""
 
     text: str = Field(description="names instead of pronouns; relative time words kept as said")
-    turn: int = Field(description="number of the turn that states it")
+    turn: int = Field(0, description="number of the turn that states it")
     pattern: Pattern | None = Field(None, description="sentence pattern: SV, SVO, SVC, SVOO, SVOC")
     quote: str = Field("", description="the words of that turn that support it, copied exactly")
     speaker: str | None = Field(
@@ -63,8 +63,8 @@ class FactDraft(RoleOutput):
     @model_validator(mode="before")
     @classmethod
     def _plain_statement(cls, value: Any) -> Any:
-        """A bare string is a fact whose turn is not known: turn 0, to be found by its words."""
-        return {"text": value, "turn": 0} if isinstance(value, str) else value
+        """A bare string is a fact. Where its turn is not known, 0, that is found by its words."""
+        return {"text": value} if isinstance(value, str) else value
 
 
 class ConstructorOutput(RoleOutput):

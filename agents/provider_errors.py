@@ -13,7 +13,7 @@ from langchain_core.messages.ai import UsageMetadata
 from pydantic import ValidationError
 
 from memcycle.agents.reply import NoAnswer
-from memcycle.core.errors import ModelUnavailable, RoleFailed, all_complaints
+from memcycle.core.errors import MemcycleError, ModelUnavailable, RoleFailed, all_complaints
 
 if TYPE_CHECKING:
     from openai import LengthFinishReasonError
@@ -85,6 +85,8 @@ def _said(error: Exception) -> str:
 
 
 _PASSING = frozenset({408, 409, 425, 429})
+_REFUSED_KEY = frozenset({401, 403})
+_PROGRAM = ("builtins", "memcycle", "langgraph")
 _SERVER = 500
 _TOO_LARGE = 413
 _BAD_REQUEST = 400
@@ -108,6 +110,26 @@ def may_pass(error: Exception) -> bool:
     if isinstance(status, int):
         return status in _PASSING or status >= _SERVER
     return bool(_CONNECTION.search(type(error).__name__))
+
+
+def is_providers(error: Exception) -> bool:
+    """Whether it is a failure of a model's provider that a run may go on without.
+
+    Not a refused key, which nothing of the run would get past, and not an error of a program: a built-in kind
+    other than a lost connection, one of ours, or LangGraph's word that a run stops.
+    """
+    if isinstance(error, RoleFailed | ModelUnavailable | TimeoutError | ConnectionError):
+        return True
+    if isinstance(error, MemcycleError) or type(error).__module__.split(".")[0] in _PROGRAM:
+        return False
+    return _status(error) not in _REFUSED_KEY
+
+
+def _status(error: Exception) -> int | None:
+    """The HTTP status, wherever a provider's client keeps it."""
+    holders = (error, getattr(error, "response", None))
+    found = (getattr(one, name, None) for name in ("status_code", "code") for one in holders)
+    return next((int(one) for one in found if isinstance(one, int)), None)
 
 
 def is_too_long(error: Exception) -> bool:

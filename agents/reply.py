@@ -1,19 +1,26 @@
 """Reading of a model's reply: its text or tool call, the JSON in it, and the output that it holds.
 
 Tolerated: reasoning before the answer, prose, fences, trailing commas, literal line breaks in strings, a
-bare list where one list is all that is asked. Everything else is an error for the model to put right.
+bare list where one list is all that is asked. Of values that do not fit, the least is given up: a number out
+of range goes to its bound, an optional field to its default, an item of a list is left out. What leaves
+nothing that could be used is an error for the model to put right.
 """
 
+import copy
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_origin
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel, ValidationError
 
+from memcycle.agents.views import RoleOutput
 from memcycle.core.errors import all_complaints
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 DECODER = json.JSONDecoder(strict=False)
 """Literal line breaks inside strings are taken: models write them, and they cannot be mistaken."""
@@ -105,7 +112,7 @@ def _trailing_comma(text: str, start: int, position: int) -> int | None:
     return position if text[position : position + 1] == "," and closes else None
 
 
-Output = TypeVar("Output", bound=BaseModel)
+Output = TypeVar("Output", bound=RoleOutput)
 
 _REASONING = r"think|thinking|thought|reasoning"
 _BLOCK = re.compile(rf"<({_REASONING})>.*?</\1>|\[THINK\].*?\[/THINK\]", re.DOTALL | re.IGNORECASE)
@@ -123,7 +130,7 @@ def read_reply(
 
     Raises:
         NoAnswer: a refusal or a content filter.
-        Unreadable: no JSON, broken JSON, the schema echoed, or values that do not fit; says which field.
+        Unreadable: no JSON, broken JSON, the schema echoed, or nothing that fits; says which field.
     """
     _check_refusal(message)
     arguments = _tool_arguments(message, model)
@@ -263,14 +270,16 @@ def _only_dict(text: str) -> dict[str, Any]:
 
 
 def _choose(found: FoundJson, text: str, model: type[Output], context: Mapping[str, Any] | None) -> Output:
-    """The last object that fits; else a bare list where one list is all that is asked."""
+    """The last object that fits, else that can be made to; else a bare list where one list is all that is
+    asked."""
     objects = [value for value in found.values if isinstance(value, dict)]
     error: Unreadable | None = None
-    for value in reversed(objects):
-        try:
-            return _validate(value, model, context)
-        except Unreadable as raised:
-            error = error or raised
+    for mend in (False, True):
+        for value in reversed(objects):
+            try:
+                return _validate(value, model, context, mend=mend)
+            except Unreadable as raised:
+                error = error or raised
     field = list_field(model)
     if (
         field
@@ -288,7 +297,9 @@ def _choose(found: FoundJson, text: str, model: type[Output], context: Mapping[s
     raise error or Unreadable("the reply holds no JSON object")
 
 
-def _validate(value: dict[str, Any], model: type[Output], context: Mapping[str, Any] | None) -> Output:
+def _validate(
+    value: dict[str, Any], model: type[Output], context: Mapping[str, Any] | None, *, mend: bool = True
+) -> Output:
     fields = model.model_fields
     known = [name for name in fields if name in value]
     missing = [name for name, info in fields.items() if info.is_required() and name not in value]
@@ -298,13 +309,89 @@ def _validate(value: dict[str, Any], model: type[Output], context: Mapping[str, 
         )
     if value and not known and not missing:
         raise Unreadable(f"the reply has none of the fields {', '.join(fields)}")
+    # What models are not asked for, they do not get to say.
+    asked = _asked_fields(model)
+    said = {name: part for name, part in value.items() if name in asked}
     try:
-        # What models are not asked for, they do not get to say.
-        asked = _asked_fields(model)
-        said = {name: part for name, part in value.items() if name in asked}
         return model.model_validate(said, context=dict(context or {}))
     except ValidationError as error:
-        raise Unreadable(all_complaints(error)) from error
+        output = _mended(said, model, context, error) if mend else None
+        if output is None:
+            raise Unreadable(all_complaints(error)) from error
+        return output
+
+
+_PASSES = 8
+"""Each brings out what the one before hid: a field that is left out, then the item that cannot be without."""
+_BOUNDS = {"greater_than_equal": "ge", "less_than_equal": "le"}
+
+
+def _mended(
+    said: dict[str, Any], model: type[Output], context: Mapping[str, Any] | None, error: ValidationError
+) -> Output | None:
+    """The output without what does not fit, and what that was; None where nothing usable is left."""
+    value, faults = copy.deepcopy(said), list[str]()
+    lists = [name for name, part in said.items() if isinstance(part, list) and part]
+    for _ in range(_PASSES):
+        found = error.errors(include_url=False)
+        if not _mend(value, found):
+            return None
+        faults += map(_fault, found)
+        lost = [name for name in lists if not value.get(name)]
+        if lost and (any(model.model_fields[name].is_required() for name in lost) or not any(value.values())):
+            return None
+        try:
+            output = model.model_validate(value, context=dict(context or {}))
+        except ValidationError as raised:
+            error = raised
+        else:
+            output._faults = tuple(dict.fromkeys(faults))
+            return output
+    return None
+
+
+def _mend(value: Any, errors: Sequence["ErrorDetails"]) -> bool:
+    """Takes out of a value, in place, what errors are about, or puts it right; whether all of that could be.
+
+    What is missing, or stands where nothing can be put right, takes the nearest item of a list with it.
+    """
+    gone: dict[tuple[int, int | str], Any] = {}
+    for error in errors:
+        path, holders = error["loc"], [value]
+        for key in path[:-1]:
+            inner = _at(holders[-1], key)
+            if not isinstance(inner, dict | list):
+                break
+            holders.append(inner)
+        holder, key = holders[-1], path[len(holders) - 1]
+        reached = len(holders) == len(path)
+        if reached and error["type"] == "list_type" and isinstance(holder[key], dict | str):
+            holder[key] = [holder[key]]
+        elif reached and error["type"] in _BOUNDS:
+            holder[key] = error["ctx"][_BOUNDS[error["type"]]]
+        elif reached and error["type"] != "missing":
+            gone[id(holder), key] = holder
+        else:
+            items = [(one, at) for one, at in zip(holders, path, strict=False) if isinstance(one, list)]
+            if not items:
+                return False
+            gone[id(items[-1][0]), items[-1][1]] = items[-1][0]
+    # From behind, so that the places of what comes before stay as they are.
+    for (_, key), holder in sorted(gone.items(), key=lambda one: str(one[0][1]).zfill(9), reverse=True):
+        del holder[key]
+    return True
+
+
+def _at(holder: Any, key: int | str) -> Any:
+    try:
+        return holder[key]
+    except (LookupError, TypeError):
+        return None
+
+
+def _fault(error: "ErrorDetails") -> str:
+    """An error by its field, without numbers, which shift, and without values."""
+    return f"{'.'.join(part for part in error['loc'] if isinstance(part, str))}: {error['msg']}"
 
 
 @cache

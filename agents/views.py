@@ -195,11 +195,17 @@ class RoleOutput(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     _cut: bool = PrivateAttr(default=False)
+    _faults: tuple[str, ...] = PrivateAttr(default=())
 
     @property
     def cut(self) -> bool:
         """Whether the reply was cut by the token limit and only its complete items are here."""
         return self._cut
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What of the reply could not be used and was left out or put right, by field, without values."""
+        return self._faults
 
     @model_validator(mode="before")
     @classmethod

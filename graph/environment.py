@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
 
 
+REQUIRED = frozenset({"constructor", "answerer"})
+"""Roles that nothing stands in for: where their provider fails the run breaks off, and its turns wait."""
+
+
 @dataclass(frozen=True)
 class Env:
     """What the nodes of a graph share: roles, settings, and the bank, opened on first use.
@@ -115,9 +119,14 @@ class GraphRun:
         """The time this run counts from, in the user's zone."""
         return self.settings.local(self.context.now or self.bank.world.now())
 
-    def call(self, role: str, value: Any) -> Call:
-        """A call of a role, with this run's prompts."""
-        return Call(role, getattr(self.env.roles, role), value, self.context.prompts)
+    def call(self, role: str, value: Any, *, optional: bool | None = None) -> Call:
+        """A call of a role, with this run's prompts.
+
+        Args:
+            optional: Whether the run goes on without an answer; by default as `REQUIRED` says.
+        """
+        wanted = role not in REQUIRED if optional is None else optional
+        return Call(role, getattr(self.env.roles, role), value, self.context.prompts, wanted)
 
     def made(self, role: str) -> Made:
         """What is recorded on entries that this role makes."""

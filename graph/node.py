@@ -6,7 +6,9 @@ A node that calls no role is a plain function. The same body serves `invoke` and
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,12 +19,18 @@ from langchain_core.runnables.config import ensure_config, merge_configs, set_co
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphInterrupt
 
+from memcycle.agents.provider_errors import is_providers
 from memcycle.agents.runner import PROMPTS
+from memcycle.agents.views import RoleOutput
 from memcycle.core.driver import adrive, drive
 from memcycle.core.errors import RoleFailed
 from memcycle.core.probe import RoleUsage, Usage
 
 StateT = TypeVar("StateT")
+_log = logging.getLogger(__name__)
+
+MOST_TOLD = 5
+"""Faults of one reply that are told."""
 
 
 class Inline(Runnable[StateT, Any]):
@@ -48,12 +56,16 @@ class Inline(Runnable[StateT, Any]):
 
 @dataclass(frozen=True)
 class Call:
-    """A role to be run: its name (for accounting), the runnable, its input, and this run's prompts."""
+    """A role to be run: its name (for accounting), the runnable, its input, and this run's prompts.
+
+    `optional`: the run goes on without it, so that a failure of its provider is one of the role.
+    """
 
     role: str
     runnable: Runnable[Any, Any]
     input: Any
     prompts: Mapping[str, str] = field(default_factory=dict)
+    optional: bool = False
 
 
 Step = Generator["Call | Sequence[Call]", Any, dict[str, Any]]
@@ -97,6 +109,44 @@ class _Meter(BaseCallbackHandler):
         self.count["output_tokens"] += output_tokens or 0
 
 
+@dataclass
+class _Account:
+    """What the calls of a node used, and what of their replies could not be used, in words."""
+
+    usage: Usage = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    def take(self, call: Call, reply: Any) -> Any:
+        """The reply, its faults noted."""
+        found = faults_of(call.role, reply)
+        if found:
+            self.faults += found
+            _log.warning("role %s: parts of a reply could not be used", call.role)
+        return reply
+
+
+def faults_of(role: str, reply: Any) -> list[str]:
+    """What of a role's reply could not be used, as a run tells it."""
+    faults = reply.faults[:MOST_TOLD] if isinstance(reply, RoleOutput) else ()
+    return (
+        [f"role {role!r}: of its reply this could not be used as it is: {'; '.join(faults)}"]
+        if faults
+        else []
+    )
+
+
+@contextmanager
+def _failing_as_role(call: Call) -> Iterator[None]:
+    """A failure of the provider becomes one of the role, where the run goes on without that role."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, RoleFailed) or not (call.optional and is_providers(error)):
+            raise
+        _log.warning("role %s: its provider failed (%s), going on without", call.role, type(error).__name__)
+        raise RoleFailed(call.role, f"its provider failed ({type(error).__name__})") from error
+
+
 def _config(call: Call, config: RunnableConfig, usage: Usage) -> RunnableConfig:
     """The configuration a role is run with: its name and tag for tracers, a meter, this run's prompts."""
     own = RunnableConfig(
@@ -107,10 +157,11 @@ def _config(call: Call, config: RunnableConfig, usage: Usage) -> RunnableConfig:
     return merge_configs(config, own)
 
 
-def _finish(update: dict[str, Any] | None, usage: Usage) -> dict[str, Any]:
-    """The partial state with what this node used; the reducer of `usage` sums."""
-    counted: Usage = {role: count for role, count in usage.items() if count["calls"]}
-    return {**(update or {}), "usage": counted} if counted else update or {}
+def _finish(update: dict[str, Any] | None, account: "_Account") -> dict[str, Any]:
+    """The partial state with what this node used and was told; the reducers of these sum."""
+    counted: Usage = {role: count for role, count in account.usage.items() if count["calls"]}
+    own = {"usage": counted, "faults": account.faults}
+    return {**(update or {}), **{key: value for key, value in own.items() if value}}
 
 
 INTERRUPT = "__interrupt__"
@@ -174,19 +225,19 @@ class Node(Runnable[Any, dict[str, Any]]):
             get_stream_writer()(event)
 
     def _drive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
-        usage: Usage = {}
+        account = _Account()
         update = self._start(state, config)
         if not self._is_plain:
-            update = drive(update, lambda calls: _invoke(calls, config, usage))
-        return _finish(update, usage)
+            update = drive(update, lambda calls: _invoke(calls, config, account))
+        return _finish(update, account)
 
     async def _adrive(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
-        usage: Usage = {}
+        account = _Account()
         if self._is_plain:
-            return _finish(await asyncio.to_thread(self._start, state, config), usage)
+            return _finish(await asyncio.to_thread(self._start, state, config), account)
         step: Step = self._start(state, config)  # runs nothing of it yet
-        update = await adrive(step, lambda calls: _ainvoke(calls, config, usage), in_thread=True)
-        return _finish(update, usage)
+        update = await adrive(step, lambda calls: _ainvoke(calls, config, account), in_thread=True)
+        return _finish(update, account)
 
     def _start(self, state: Any, config: RunnableConfig) -> Any:
         if not self._takes_two:
@@ -206,22 +257,28 @@ def nested(
     return Inline(read) | graph | Inline(write)
 
 
-def _invoke(calls: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
+def _invoke(calls: "Call | Sequence[Call]", config: RunnableConfig, account: _Account) -> Any:
     if isinstance(calls, Call):
-        return calls.runnable.invoke(calls.input, _config(calls, config, usage))
+        with _failing_as_role(calls):
+            return account.take(
+                calls, calls.runnable.invoke(calls.input, _config(calls, config, account.usage))
+            )
     replies: list[Any] = []
     for call in calls:
         try:
-            replies.append(_invoke(call, config, usage))
+            replies.append(_invoke(call, config, account))
         except RoleFailed as failed:
             replies.append(failed)
     return replies
 
 
-async def _ainvoke(calls: "Call | Sequence[Call]", config: RunnableConfig, usage: Usage) -> Any:
+async def _ainvoke(calls: "Call | Sequence[Call]", config: RunnableConfig, account: _Account) -> Any:
     if isinstance(calls, Call):
-        return await calls.runnable.ainvoke(calls.input, _config(calls, config, usage))
-    replies = await asyncio.gather(*(_ainvoke(call, config, usage) for call in calls), return_exceptions=True)
+        with _failing_as_role(calls):
+            reply = await calls.runnable.ainvoke(calls.input, _config(calls, config, account.usage))
+            return account.take(calls, reply)
+    asked = (_ainvoke(call, config, account) for call in calls)
+    replies = await asyncio.gather(*asked, return_exceptions=True)
     for reply in replies:
         if isinstance(reply, BaseException) and not isinstance(reply, RoleFailed):
             raise reply

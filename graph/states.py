@@ -20,6 +20,10 @@ def collect(left: list[str] | None, right: list[str] | None) -> list[str]:
     return [] if right is None else [*(left or []), *right]
 
 
+Collected = Annotated[list[str], collect]
+"""`faults`: what of the replies in a run could not be used, in words, as `graph/node.py` tells it."""
+
+
 class Planned(TypedDict):
     """The Retriever's plan for item `n`: what to search, where, and how much.
 
@@ -88,6 +92,7 @@ class EvidenceState(TypedDict, total=False):
     verdict: Verdict
     edits: list[dict[str, Any]]
     warnings: list[str]
+    faults: Collected
     usage: Counted
 
 
@@ -171,6 +176,7 @@ def fresh_remember(chunk: list[str]) -> dict[str, Any]:
         "close_at": None,
         "guidance": {},
         "warnings": [],
+        "faults": None,
         "usage": None,
         "result": {**{name: list[Any]() for name in Result.__annotations__}, "turns": chunk},
     }
@@ -222,6 +228,7 @@ def fresh_recall() -> dict[str, Any]:
         "reflections": 0,
         "answer": {},
         "warnings": [],
+        "faults": None,
         "usage": None,
     }
 
@@ -273,8 +280,8 @@ class SessionState(SessionInput, total=False):
     round: int
     passed: list[str]
     failed: list[str]
-    answered: Annotated[list[str], collect]
-    mended: Annotated[list[str], collect]
+    answered: Collected
+    mended: Collected
     proposal: str | None
     edit: dict[str, Any] | None
     decision: dict[str, Any] | None
@@ -283,7 +290,8 @@ class SessionState(SessionInput, total=False):
     unverified: str
     rejected: list[dict[str, str]]
     result: dict[str, Any]
-    warnings: Annotated[list[str], collect]
+    warnings: Collected
+    faults: Collected
     usage: Counted
 
 
@@ -317,6 +325,7 @@ def fresh_session() -> dict[str, Any]:
         "unverified": "",
         "rejected": [],
         "warnings": None,
+        "faults": None,
         "usage": None,
     }
 

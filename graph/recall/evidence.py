@@ -356,5 +356,5 @@ def answer_of(
         "tokens": sum(counter.count(one.entry.text) for one in shown),
         "tokens_exact": counter.exact,
         "rounds": 1 + state.get("round", 0) + state.get("refinements", 0) + state.get("reflections", 0),
-        "warnings": state.get("warnings") or [],
+        "warnings": [*(state.get("warnings") or []), *(state.get("faults") or [])],
     }

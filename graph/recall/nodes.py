@@ -20,7 +20,7 @@ from memcycle.core.theta import Theta
 from memcycle.graph.approval import approved
 from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.node import Step
+from memcycle.graph.node import Step, faults_of
 from memcycle.graph.recall.evidence import (
     Piece,
     answer_of,
@@ -241,7 +241,7 @@ def answer(state: RecallState, run: GraphRun) -> Step:
     except RoleFailed as failed:
         unphrased = draft or _without_words(state, found) | {"answer": UNPHRASED, "confidence": 0.0}
         return {"answer": {**unphrased, "warnings": [*state["warnings"], str(failed)]}}
-    made = _phrased(state, output, found, ordered)
+    made = _phrased(state, "answerer", output, found, ordered)
     return {"answer": made if draft is None else _surer(draft, made)}
 
 
@@ -276,7 +276,7 @@ def verify(state: RecallState, run: GraphRun) -> Step:
         output: VerifierOutput = yield run.call("verifier", value)
     except RoleFailed as failed:
         return {"answer": {**draft, "warnings": [*state["warnings"], str(failed)]}}
-    return {"answer": _phrased(state, output, found, ordered)}
+    return {"answer": _phrased(state, "verifier", output, found, ordered)}
 
 
 def _theta(state: RecallState, run: GraphRun) -> Theta:
@@ -328,6 +328,7 @@ def _without_words(state: RecallState, found: Sequence[Piece]) -> dict[str, Any]
 
 def _phrased(
     state: RecallState,
+    role: str,
     output: AnswererOutput | VerifierOutput,
     found: Sequence[Piece],
     shown: Sequence[Piece],
@@ -339,8 +340,9 @@ def _phrased(
     """
     cited = [evidence_item(shown[n]) for n in dict.fromkeys(output.citations) if 0 <= n < len(shown)]
     ranked = [evidence_item(one) for one in found] if output.answerable else []
+    told: RecallState = {**state, "faults": [*(state.get("faults") or []), *faults_of(role, output)]}
     return answer_of(
-        state,
+        told,
         "extractive" if output.extractive else "answer",
         cited or ranked,
         shown=found,

@@ -282,7 +282,11 @@ def finish(state: RememberState, run: GraphRun) -> dict[str, Any]:
     return {
         "edits": [],
         "episodes": [],
-        "result": {**result, "episodes": added(applied, edits), "warnings": state["warnings"]},
+        "result": {
+            **result,
+            "episodes": added(applied, edits),
+            "warnings": [*state["warnings"], *state["faults"]],
+        },
     }
 
 

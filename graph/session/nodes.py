@@ -92,7 +92,7 @@ def commit(state: SessionState, run: GraphRun) -> dict[str, Any]:
     # Gone only where the user was forgotten meanwhile: then there is nothing to tell of it.
     info = next(iter(bank.sessions(scope)), None)
     counts = found.model_copy(update={"committed": committed}).model_dump(exclude={"usage"})
-    words = {"rejected": state["rejected"], "warnings": state["warnings"]}
+    words = {"rejected": state["rejected"], "warnings": [*state["warnings"], *state["faults"]]}
     episodes = state["result"]["episodes"]
     return {"verify": None, "result": {**_status(scope, info), **counts, "episodes": episodes, **words}}
 

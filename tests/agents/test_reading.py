@@ -70,8 +70,8 @@ def test_a_string_is_a_fact_of_an_unknown_turn():
             "missing: facts",
         ),
         ('{"fact": []}', "facts: Field required"),
-        ('{"facts": [{"text": "no turn"}]}', "facts.0.turn: Field required"),
-        ('{"facts": [{"text": "t", "turn": 1, "importance": 7}]}', "facts.0.importance"),
+        ('{"facts": [{"turn": 1}, null]}', "facts.0.text: Field required"),
+        ('{"facts": [null, 7]}', "facts.0: "),
         ('{"facts": [{"text": "cut", "turn": 1, "persons": ["Ann", "Bob"]}, {"te', "broken JSON"),
         ('{"facts": [{"text": "said "hi" to", "turn": 1, "persons": ["Ann"]}]}', "broken JSON"),
         ("{'facts': ['single quotes']}", "no JSON"),
@@ -139,6 +139,8 @@ def test_optional_fields_alone_need_one_known_name():
     assert read_reply(AIMessage("{}"), GuideOutput) == GuideOutput()
     with pytest.raises(Unreadable, match="none of the fields"):
         read_reply(AIMessage('{"verdict": 1}'), GuideOutput)
+    with pytest.raises(Unreadable, match="keep"):
+        read_reply(AIMessage('{"keep": [null]}'), GuideOutput)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +210,15 @@ def test_times_as_models_write_them():
             read_reply(AIMessage(json.dumps(edits)), RefresherOutput, context=context).edits[0].event_time
             == read
         ), written
+
+
+@given(
+    st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=4)
+)
+def test_a_good_item_is_kept_whatever_stands_beside_it(odd):
+    for items in ([odd, FACT], [FACT, {**FACT, "persons": odd, "importance": odd}], [FACT, {"turn": odd}]):
+        read = read_reply(AIMessage(json.dumps({"facts": items})), ConstructorOutput).facts
+        assert any((fact.text, fact.turn) == ("Ana repairs accordions", 1) for fact in read), items
 
 
 JSON_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

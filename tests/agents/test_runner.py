@@ -328,8 +328,8 @@ SKIP = {"decision": "SKIP", "memory": 0}
     [
         (
             "prober",
-            {"probes": [PROBE, {"question": "Who?", "answer": "Ida"}]},
-            "probes.1.turn",
+            {"probes": [{"question": "Who?", "answer": "Ida"}]},
+            "probes.0.turn",
             {"probes": []},
         ),
         ("grader", {"grades": [{"n": 3, "correct": "partly"}]}, "grades.0.correct", GRADES),
@@ -346,13 +346,46 @@ def test_what_does_not_fit_is_named_and_asked_for_once_more(server, name, wrong,
         role(server, name).invoke(INPUTS[name])
 
 
-def test_a_wrong_item_of_a_cut_reply_is_no_complete_item(server):
-    """What is whole in it does not fit: it is asked for once more like any other."""
+def test_a_wrong_item_of_a_cut_reply_is_left_out_like_any_other(server):
     grades = {"grades": [{"n": 1, "correct": "partly"}, *GRADES["grades"]]}
     part = cut(grades, len(json.dumps(grades)) - 12)
-    server.script("grader", part, part, GRADES)
+    server.script("grader", part, part)
     output = role(server, "grader").invoke(INPUTS["grader"])
-    assert output == OUTPUTS["grader"].model_validate(GRADES)
+    assert [(grade.n, grade.correct) for grade in output.grades] == [(1, True)]
+    assert output.cut
+    assert any("grades.correct" in fault for fault in output.faults)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "kept"),
+    [
+        ("constructor", ["Owns a loom", None], {"facts": [{"text": "Owns a loom"}]}),
+        (
+            "constructor",
+            {"facts": [{**FACT, "kind": "hobby", "importance": 7}, {"text": "Plays"}, {"turn": 1}, 5]},
+            {"facts": [{**FACT, "importance": 1}, {"text": "Plays"}]},
+        ),
+        ("constructor", {"facts": {**FACT, "persons": "Ida"}}, {"facts": [{**FACT, "persons": ["Ida"]}]}),
+        ("constructor", {"facts": [{**FACT, "persons": ["Ida", None, 3]}, []]},
+         {"facts": [{**FACT, "persons": ["Ida"]}]}),
+        ("prober", {"probes": [PROBE, {"question": "Who?"}, None, "Who?"]}, {"probes": [PROBE]}),
+        ("prober", {"probes": [{**PROBE, "kind": "hard"}]}, {"probes": [PROBE]}),
+        ("grader", {"grades": [*GRADES["grades"], {"n": "x", "correct": True}, None]}, GRADES),
+        ("consolidator", {**SKIP, "text": ["a"]}, SKIP),
+    ],
+)  # fmt: skip
+def test_what_is_good_of_a_reply_is_kept_and_the_rest_is_told(server, name, said, kept):
+    server.script(name, said)
+    output = role(server, name).invoke(INPUTS[name])
+    assert output.model_dump() == OUTPUTS[name].model_validate(kept).model_dump()
+    assert output.faults
+    assert len(server.requests) == 1
+
+
+def test_an_empty_list_is_an_answer(server):
+    server.script("constructor", {"facts": []})
+    output = role(server, "constructor").invoke(INPUTS["constructor"])
+    assert (output.facts, output.faults, len(server.requests)) == ([], (), 1)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,17 @@
 """What a model's server can do wrong, over HTTP: no word is lost, nothing hangs, the message says what."""
 
 import json
+from datetime import UTC
 
 import openai
 import pytest
 
 from memcycle.agents.provider_errors import explain_model_error
 from memcycle.core.errors import ModelUnavailable
+from memcycle.core.messages import read_messages
+from memcycle.core.turn import Conversation, Session
 from memcycle.core.world import World
+from memcycle.ingest import ingest
 from memcycle.memory import Memory
 from tests.fakes import FakeEmbeddings
 from tests.hand_clock import HandClock
@@ -72,10 +76,9 @@ SERVER_FAULTS = {
 
 
 @pytest.mark.parametrize("fault", SERVER_FAULTS)
-@pytest.mark.parametrize("role", ["retriever", "constructor"])
-def test_a_server_that_fails_costs_no_word(server, memory, clock, fault, role):
+def test_a_server_that_fails_costs_no_word(server, memory, clock, fault):
     reply, error, words = SERVER_FAULTS[fault]
-    server.script(role, reply)
+    server.script("constructor", reply)
     with pytest.raises(error) as raised:
         memory.add(LINES[0])
     assert words in str(explain_model_error(raised.value))
@@ -90,7 +93,7 @@ def test_a_server_that_fails_costs_no_word(server, memory, clock, fault, role):
 def test_a_server_that_fails_is_no_empty_memory(server, memory, fault):
     reply, error, words = SERVER_FAULTS[fault]
     memory.add(LINES[0])
-    server.script("retriever", reply)
+    server.script("answerer", reply)
     with pytest.raises(error) as raised:
         memory.ask("Where do I live?")
     assert words in str(explain_model_error(raised.value))
@@ -100,13 +103,102 @@ def test_a_server_that_fails_is_no_empty_memory(server, memory, fault):
 @pytest.mark.parametrize("fault", SERVER_FAULTS)
 def test_a_server_that_fails_leaves_a_session_to_be_ended_again(server, memory, fault):
     reply, error, _ = SERVER_FAULTS[fault]
-    memory.add(LINES[0])
-    server.script("prober", reply)
+    server.script("constructor", reply, reply)
+    with pytest.raises(error):
+        memory.add(LINES[0])
     with pytest.raises(error):
         memory.end_session()
     assert memory.sessions()[0].status != "committed"
     assert memory.end_session().status == "committed"
     assert "Graz" in memory.ask("Where do I live?", session="another").answer
+
+
+def told(result, role) -> bool:
+    return any(f"role {role!r} failed: its provider failed" in warning for warning in result.warnings)
+
+
+@pytest.mark.parametrize("fault", SERVER_FAULTS)
+@pytest.mark.parametrize("role", ["retriever", "judge", "guide"])
+def test_a_chunk_is_read_without_a_role_that_fails(server, memory, fault, role):
+    memory.add(LINES[0])
+    server.script(role, *[SERVER_FAULTS[fault][0]] * 3)
+    added = memory.add("I live in Graz with my cat Miso.")
+    assert told(added, role)
+    assert added.facts
+    assert added.unextracted == []
+    assert "boom" not in str(added.warnings)
+
+
+@pytest.mark.parametrize("role", ["retriever", "judge", "answerability", "query_reasoner"])
+def test_a_question_is_answered_without_a_role_that_fails(server, memory, role):
+    memory.add(LINES[0])
+    server.script("judge", *[{"relevant": [], "sufficient": False}] * 4)
+    server.script("answerability", {"answerable": False, "gap": "the town"})
+    server._scripts[role] = [Reply(status=500, error="boom")] * 5
+    answer = memory.ask("Where do I live?")
+    assert "Graz" in answer.answer
+    assert told(answer, role)
+
+
+@pytest.mark.parametrize("role", ["prober", "answerer", "grader", "episode_writer"])
+def test_a_session_ends_without_a_role_that_fails(server, memory, role):
+    for line in LINES:
+        memory.add(line)
+    server.script(role, *[Reply(status=503, error="busy")] * 9)
+    ended = memory.end_session()
+    assert ended.status == ("committed" if role == "episode_writer" else "committed_unverified")
+    assert any(role in warning for warning in ended.warnings)
+    assert memory.sessions()[0].staged == 0
+
+
+def test_an_ingest_goes_on_without_a_role_that_fails_twelve_times(server, memory):
+    said = [f"My friend number {n} is called Name{n}." for n in range(12)]
+    for role in ("retriever", "guide"):
+        server.script(role, *[Reply(status=500, error="boom")] * 12)
+    sessions = tuple(
+        Session(f"s{n}", tuple(read_messages(line, session=f"s{n}", now=memory.bank.world.now(), zone=UTC)))
+        for n, line in enumerate(said)
+    )
+    done = ingest(memory, Conversation("c", sessions))
+    assert done.sessions == len(said)
+    assert told(done, "guide")
+    assert [n for n in range(12) if f"Name{n}" not in facts(memory)] == []
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("role", ["retriever", "guide", "prober"])
+def test_a_key_that_is_refused_is_no_failure_of_a_role(server, memory, role, status):
+    memory.add(LINES[0])
+    server.script(role, Reply(status=status, error="bad key"))
+    with pytest.raises(openai.APIStatusError):
+        memory.end_session() if role == "prober" else memory.add(LINES[1])
+
+
+def test_what_is_good_of_a_reply_is_stored_and_the_rest_is_told(server, memory):
+    good = {"text": "The user lives in Graz", "turn": 1}
+    server.script(
+        "constructor", {"facts": [good, None, {**good, "text": "The user has a cat", "kind": "pet"}]}
+    )
+    added = memory.add("I live in Graz and have a cat.")
+    assert len(server.of("constructor")) == 1
+    assert len(added.facts) == 2
+    assert any("'constructor'" in warning and "facts.kind" in warning for warning in added.warnings)
+    server.script("answerer", {"answer": "Graz", "answerable": True, "citations": [0, None], "confidence": 3})
+    answer = memory.ask("Where do I live?")
+    assert (answer.answer, answer.confidence) == ("Graz", 1)
+    assert any("citations" in warning for warning in answer.warnings)
+    server.script(
+        "prober",
+        {
+            "probes": [
+                {"question": "Where?"},
+                {"question": "Where does the user live?", "answer": "in Graz", "turn": 1},
+            ]
+        },
+    )
+    ended = memory.end_session()
+    assert ended.probes == 1
+    assert any("probes.answer" in warning for warning in ended.warnings)
 
 
 def test_a_server_error_once_is_not_noticed(server, tmp_path):
@@ -195,10 +287,10 @@ def test_a_hang_ends_after_the_timeout_of_each_attempt(server, tmp_path):
         tmp_path / "home", model="openai:test", base_url=server.url, api_key="none", user="ann",
         embeddings=FakeEmbeddings(), timeout=0.2, max_retries=1,
     ) as memory:  # fmt: skip
-        server.script("retriever", *[Reply(hang=600)] * 9)
+        server.script("constructor", *[Reply(hang=600)] * 9)
         with pytest.raises(openai.APITimeoutError):
             memory.add(LINES[0])
-        assert len(server.requests) == 2
+        assert len(server.of("constructor")) == 2
         assert raw(memory) == LINES[:1]
 
 
