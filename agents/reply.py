@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from memcycle.agents.views import RoleOutput
 from memcycle.core.errors import all_complaints
+from memcycle.core.turn import sound
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -154,7 +155,7 @@ def reply_text(message: BaseMessage) -> str:
 
 def reply_words(message: BaseMessage) -> str:
     """What the model said, for excerpts and re-asks: its text, else its tool call arguments."""
-    return reply_text(message) or "\n".join(text for _, text in _raw_calls(message))
+    return sound(reply_text(message) or "\n".join(text for _, text in _raw_calls(message)))
 
 
 def drop_reasoning(text: str) -> str:

@@ -22,7 +22,7 @@ from pydantic import (
 from typing_extensions import override
 
 from memcycle.core.entry import Entry, Granularity
-from memcycle.core.turn import MessageType, Turn
+from memcycle.core.turn import MessageType, Turn, sound_data
 
 NONE = "(none)"
 
@@ -189,7 +189,8 @@ class MemoryView(View):
 class RoleOutput(BaseModel):
     """Base of all role outputs. Unknown keys of a model's reply are dropped, missing ones are errors.
 
-    A null stands for the field's default, since models write it where they have nothing to say.
+    A null stands for the field's default, since models write it where they have nothing to say. What they say
+    is `sound` from here on, whatever they wrote.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -209,10 +210,10 @@ class RoleOutput(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _nulls_are_defaults(cls, value: Any) -> Any:
+    def _said(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {key: one for key, one in value.items() if one is not None}
+        return {key: sound_data(one) for key, one in value.items() if one is not None}
 
 
 def reply_time(value: Any, info: ValidationInfo) -> Any:

@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from memcycle.core.errors import BadInput
-from memcycle.core.turn import MessageType, Turn, read_time, turn_id
+from memcycle.core.turn import MessageType, Turn, read_time, sound, turn_id
 
 Fields = dict[str, Any]
 
@@ -113,8 +113,7 @@ def read_role(value: object) -> MessageType:
 def clean_text(text: str) -> str:
     """The text as it can be stored: without image data, NUL and lone surrogates, and not padded."""
     text = _IMAGE_DATA.sub(lambda match: image_note(match[1]) or "[image]", text)
-    text = _DATA_URI.sub("[data]", text).replace("\0", " ")
-    return text.encode("utf-8", "replace").decode("utf-8").strip()
+    return sound(_DATA_URI.sub("[data]", text).replace("\0", " ")).strip()
 
 
 def image_note(caption: object) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from memcycle.core.entry import Entry
-from memcycle.core.turn import Turn
+from memcycle.core.turn import Turn, sound, sound_data
 
 SecretKind = Literal["private key", "password", "token", "api key", "card"]
 SECRET_KINDS: tuple[SecretKind, ...] = get_args(SecretKind)
@@ -114,7 +114,8 @@ class Redactor:
         self._marks = re.compile(f"({'|'.join(re.escape(mark(kind)) for kind in (*own, *SECRET_KINDS))})")
 
     def text(self, text: str) -> str:
-        """The text with its secrets as `[redacted: kind]`."""
+        """The text with its secrets as `[redacted: kind]`, and without what no store takes (`sound`)."""
+        text = sound(text)
         while True:
             # Once more after each change: what stands beside a mark may be a secret only now.
             after = self._once(text)
@@ -127,7 +128,7 @@ class Redactor:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {key: self._value(key, one) for key, one in value.items()}
+            return {sound_data(key): self._value(key, one) for key, one in value.items()}
         if isinstance(value, list | tuple):
             return type(value)(self.data(one) for one in value)
         return value
@@ -145,11 +146,11 @@ class Redactor:
         if not isinstance(row, Mapping):
             return row
         worded = (*ENTRY_FIELDS, "log")
-        return {key: self.data(value) if key in worded else value for key, value in row.items()}
+        return {key: self.data(value) if key in worded else sound_data(value) for key, value in row.items()}
 
     def _value(self, key: Any, value: Any) -> Any:
         if key in _IDENTITY:
-            return value
+            return sound_data(value)
         if isinstance(value, str) and value and not self._marks.fullmatch(value):
             kind = next(
                 (kind for kind, name in self._names if name.fullmatch(str(key).translate(_FOLD))), None

@@ -2,16 +2,42 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
 
 from memcycle.core.errors import BadInput
 
 MessageType = Literal["human", "ai", "tool", "system"]
+
+
+def sound(text: str) -> str:
+    """The text with what UTF-8, and so SQLite, files and models, refuse as U+FFFD: NUL and half a surrogate
+    pair. Two halves that belong together become their character."""
+    text = text.replace("\0", "\ufffd")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def sound_data(value: Any) -> Any:
+    """The same of every text in JSON data, keys too."""
+    if isinstance(value, str):
+        return sound(value)
+    if isinstance(value, Mapping):
+        return {sound_data(key): sound_data(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(sound_data, value))
+    return value
+
+
+Sound = Annotated[str, AfterValidator(sound)]
+"""Text from outside."""
 
 
 def turn_id(session: str, position: int) -> str:
@@ -35,14 +61,14 @@ class Turn(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    id: str
-    session: str
+    id: Sound
+    session: Sound
     position: int
-    speaker: str
+    speaker: Sound
     role: MessageType = "human"
-    text: str
+    text: Sound
     time: AwareDatetime
-    message_id: str | None = None
+    message_id: Sound | None = None
 
     @property
     def is_evidence(self) -> bool:

@@ -20,7 +20,7 @@ from memcycle.core.redaction import Redactor
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Approval, Settings
 from memcycle.core.theta import Switches
-from memcycle.core.turn import Turn
+from memcycle.core.turn import Turn, sound
 from memcycle.core.world import World
 from memcycle.graph.context import MAIN_SESSION, Context
 from memcycle.results import Added, Answer, Ended, Outcome, PendingApproval, ThreadSummary
@@ -218,7 +218,7 @@ class Threads:
                 yield thread
 
     def _metadata(self, thread_id: str) -> Mapping[str, Any] | None:
-        if not isinstance(thread_id, str) or not 0 < len(thread_id) <= _LONGEST or "\0" in thread_id:
+        if not isinstance(thread_id, str) or not 0 < len(thread_id) <= _LONGEST or sound(thread_id) != thread_id:
             raise BadInput(f"thread_id: give a text of 1 to {_LONGEST} characters")
         found = self.saver.get_tuple({"configurable": {"thread_id": thread_id}})
         return None if found is None else found.metadata

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from memcycle.core.errors import PromptError
+from memcycle.core.turn import sound
 
 
 class Placeholders(NamedTuple):
@@ -93,7 +94,7 @@ class PromptSet:
         missing = sorted(prompt.used - set(values))
         if missing:
             raise PromptError(f"prompt of role {role!r}: no value for {_dollars(missing)}")
-        human = HumanMessage(prompt.human.substitute(values).strip())
+        human = HumanMessage(sound(prompt.human.substitute(values)).strip())
         if prompt.system is None:
             return [human]
         return [SystemMessage(prompt.system.substitute(values).strip()), human]
@@ -132,6 +133,7 @@ def _parse(role: str, text: str) -> _Prompt:
         raise PromptError(f"prompt for unknown role {role!r}; roles are {', '.join(PLACEHOLDERS)}")
     if not isinstance(text, str):
         raise PromptError(f"prompt of role {role!r}: expected text, got {type(text).__name__}")
+    text = sound(text)
     known, used = PLACEHOLDERS[role], _used(role, text)
     unknown = sorted(used - known.required - known.optional)
     if unknown:

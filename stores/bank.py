@@ -333,10 +333,7 @@ class Bank:
             Exception: what the embedder's provider raises when it cannot be reached; then nothing is changed.
         """
         vectors = self.indexes.attended().vectors
-        proposed = [
-            edit if edit.entry is None else edit.model_copy(update={"entry": self.redactor.entry(edit.entry)})
-            for edit in proposed
-        ]
+        proposed = self._redacted(proposed)
         prepared = edits.prepare(vectors, proposed)
         with self._write() as writer:
             if session_rows.is_another(writer.conn, scope, seq):
@@ -347,6 +344,12 @@ class Bank:
             if close_segment_at is not None:
                 session_rows.close_segment(writer.conn, scope, session_of(scope), close_segment_at)
         return applied
+
+    def _redacted(self, proposed: Sequence[Edit]) -> list[Edit]:
+        return [
+            edit if edit.entry is None else edit.model_copy(update={"entry": self.redactor.entry(edit.entry)})
+            for edit in proposed
+        ]
 
     def edit(self, scope: Scope, entry_id: str, text: str, *, why: str = "") -> Entry:
         """Replaces an entry by one with another text and returns that; see `edits.revise`."""
@@ -549,7 +552,7 @@ class Bank:
             something that was considered: then it is to be decided anew.
         """
         vectors = self.indexes.attended().vectors
-        prepared = edits.prepare(vectors, [edit] if edit is not None else [])
+        prepared = edits.prepare(vectors, self._redacted([edit] if edit is not None else []))
         with self._write() as writer:
             return sessions.write_repair(writer, scope, probe_id, prepared, decided, embedder=vectors.id)
 

@@ -42,6 +42,7 @@ from pydantic_core import to_jsonable_python
 
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Settings
+from memcycle.core.turn import sound_data
 from memcycle.core.world import World
 from memcycle.stores.bank import Bank, shared_bank
 from memcycle.stores.langgraph_store.vectors import (
@@ -64,6 +65,8 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "$lte": operator.le,
 }
 OPERATORS = ("$eq", "$ne", *_ORDER)
+_WORDS = ("namespace", "namespace_prefix", "key", "query", "filter")
+"""Fields of operations that hold names or words."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,7 @@ class MemcycleStore(BaseStore):
         ops = list(ops)
         for op in ops:
             validate_op_namespace(op)
+        ops = [_sound(op) for op in ops]
         home = self._opened()
         last = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         writes = [self._prepared(home, op) for op in last.values()]
@@ -208,7 +212,7 @@ class MemcycleStore(BaseStore):
             raise InvalidNamespaceError("name the namespace to delete; an empty one would be the whole store")
         bank = self._opened().bank
         with bank.ledger.write() as conn:
-            deleted = items.delete_below(conn, prefix)
+            deleted = items.delete_below(conn, sound_data(prefix))
             meta.owe_scrub(conn, [])
         bank.indexes.mirror.wipe()
         return deleted
@@ -294,6 +298,11 @@ def _settings(memory: Settings | Path | str | None) -> Settings:
         return memory
     settings = Settings.from_env()
     return settings if memory is None else settings.model_copy(update={"home": Path(memory)})
+
+
+def _sound(op: Op) -> Op:
+    """The operation with names and words that can be kept; the value's are looked at as JSON."""
+    return op._replace(**{name: sound_data(getattr(op, name)) for name in _WORDS if hasattr(op, name)})
 
 
 def _to_json(op: PutOp) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from memcycle.core.entry import Entry, same_text
 from memcycle.core.scope import Scope
+from memcycle.core.turn import sound
 
 Vector = npt.NDArray[np.float32]
 
@@ -114,4 +115,4 @@ def scope_of(user: str, workspace: str, session: str | None = None) -> Scope:
 
 def json_list(values: Iterable[str] | Iterable[int]) -> str:
     """A parameter for `IN (SELECT value FROM json_each(?))`: any number of values, no SQL text made."""
-    return to_json(list(values))
+    return sound(to_json(list(values)))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
 from memcycle.core.language.tokens import per_text
 from memcycle.core.scope import Scope, Visibility
+from memcycle.core.turn import sound
 from memcycle.stores.ledger.columns import (
     LISTS,
     PLAIN,
@@ -97,7 +98,7 @@ def by_ids(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[s
 
 def one(conn: sqlite3.Connection, scope: Scope, entry_id: str) -> StoredEntry | None:
     """The entry with this id in this base scope, of any status."""
-    found = conn.execute("SELECT * FROM entries WHERE id = ? AND scope_key = ?", (entry_id, scope.key))
+    found = conn.execute("SELECT * FROM entries WHERE id = ? AND scope_key = ?", (sound(entry_id), scope.key))
     return next(iter(_stored(found)), None)
 
 
@@ -230,7 +231,7 @@ def beginning(conn: sqlite3.Connection, scope: Scope, prefix: str) -> list[Store
     """Entries of the base scope, of any status, whose id begins so; in order of id."""
     found = conn.execute(
         "SELECT * FROM entries WHERE scope_key = ? AND substr(id, 1, ?) = ? ORDER BY id",
-        (scope.key, len(prefix), prefix),
+        (scope.key, len(prefix), sound(prefix)),
     )
     return _stored(found)
 
