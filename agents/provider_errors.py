@@ -7,13 +7,19 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 from pydantic import ValidationError
 
 from memcycle.agents.reply import NoAnswer
-from memcycle.core.errors import MemcycleError, ModelUnavailable, RoleFailed, all_complaints
+from memcycle.core.errors import (
+    MemcycleError,
+    ModelUnavailable,
+    RoleFailed,
+    all_complaints,
+    is_too_long,
+    status_of,
+)
 
 if TYPE_CHECKING:
     from openai import LengthFinishReasonError
@@ -29,7 +35,7 @@ _NAMES = {
 
 def rejects_rung(error: Exception, rung: str) -> bool:
     """Whether the server said that it does not know this way (`json_schema`, `tools`) of asking."""
-    if isinstance(error, ContextOverflowError) or getattr(error, "status_code", None) not in _UNSUPPORTED:
+    if is_too_long(error) or getattr(error, "status_code", None) not in _UNSUPPORTED:
         return False
     said = _said(error)
     return any(name in said for name in _NAMES.get(rung, ()))
@@ -59,6 +65,8 @@ def reply_in_error(error: Exception) -> AIMessage | None:
         and ("choices" in str(error) or "'NoneType' object is not" in str(error))
     ):
         raise NoAnswer("the server's completion has no choices") from error
+    if is_too_long(error):
+        return None
     alien = isinstance(error, AttributeError) and "choices" in str(error)
     if alien or (isinstance(error, ValueError) and type(error).__module__ in {"builtins", "json.decoder"}):
         raise ModelUnavailable(
@@ -86,15 +94,8 @@ def _said(error: Exception) -> str:
 
 _PASSING = frozenset({408, 409, 425, 429})
 _REFUSED_KEY = frozenset({401, 403})
-_PROGRAM = ("builtins", "memcycle", "langgraph")
+_OURS = ("memcycle", "langgraph")
 _SERVER = 500
-_TOO_LARGE = 413
-_BAD_REQUEST = 400
-_LENGTH = re.compile(
-    r"context[ _](?:length|window)|maximum context|too (?:long|large|many tokens)|prompt is too long|"
-    r"max(?:imum)?[ _]tokens|token limit",
-    re.IGNORECASE,
-)
 _CONNECTION = re.compile(r"(?:Connection|Connect|Timeout|Read|Write|Protocol)(?:Error|Timeout)?$")
 
 
@@ -112,30 +113,27 @@ def may_pass(error: Exception) -> bool:
     return bool(_CONNECTION.search(type(error).__name__))
 
 
-def is_providers(error: Exception) -> bool:
+def is_providers(error: Exception, *, of_model: bool = False) -> bool:
     """Whether it is a failure of a model's provider that a run may go on without.
 
-    Not a refused key, which nothing of the run would get past, and not an error of a program: a built-in kind
-    other than a lost connection, one of ours, or LangGraph's word that a run stops.
+    Not a refused key, which nothing of the run would get past, and not an error of a program: one of ours,
+    LangGraph's word that a run stops, or a built-in kind other than a lost connection.
+
+    Args:
+        of_model: Whether a chat model's client raised it: then of a built-in kind, too.
     """
-    if isinstance(error, RoleFailed | ModelUnavailable | TimeoutError | ConnectionError):
+    if isinstance(error, RoleFailed | ModelUnavailable | TimeoutError | ConnectionError) or is_too_long(
+        error
+    ):
         return True
-    if isinstance(error, MemcycleError) or type(error).__module__.split(".")[0] in _PROGRAM:
+    room = type(error).__module__.split(".")[0]
+    if (
+        isinstance(error, MemcycleError | AssertionError)
+        or room in _OURS
+        or (room == "builtins" and not of_model)
+    ):
         return False
-    return _status(error) not in _REFUSED_KEY
-
-
-def _status(error: Exception) -> int | None:
-    """The HTTP status, wherever a provider's client keeps it."""
-    holders = (error, getattr(error, "response", None))
-    found = (getattr(one, name, None) for name in ("status_code", "code") for one in holders)
-    return next((int(one) for one in found if isinstance(one, int)), None)
-
-
-def is_too_long(error: Exception) -> bool:
-    """Whether a model refused since it was shown more than it can take."""
-    status = getattr(error, "status_code", None)
-    return status == _TOO_LARGE or (status == _BAD_REQUEST and _LENGTH.search(str(error)) is not None)
+    return status_of(error) not in _REFUSED_KEY
 
 
 def explain_model_error(error: BaseException) -> ModelUnavailable | None:

@@ -1,5 +1,6 @@
 """What can go wrong, each with words for the person who meets it."""
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -83,3 +84,34 @@ def all_complaints(error: "ValidationError", most: int = 5) -> str:
     """The first complaints of a validation, each by its field, without values: fit for a log."""
     found = error.errors(include_url=False, include_input=False, include_context=False)[:most]
     return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'reply'}: {one['msg']}" for one in found)
+
+
+def status_of(error: Exception) -> int | None:
+    """The HTTP status of a provider's error, wherever its client keeps it."""
+    holders = (error, getattr(error, "response", None))
+    found = (getattr(one, name, None) for name in ("status_code", "code") for one in holders)
+    return next((int(one) for one in found if isinstance(one, int)), None)
+
+
+_TOO_LARGE = 413
+_REFUSED = (None, 400, 422)
+_LENGTH = re.compile(
+    r"context[ _](?:length|window|size)|maximum context|too (?:long|large|big|many tokens|many inputs)"
+    r"|(?:token|character|length) limit|max(?:imum)?[ _](?:input |sequence |allowed )?(?:tokens|length)"
+    r"|(?:exceed|longer than|more than)\w*.{0,60}(?:tokens|characters|context|limit|maximum)",
+    re.IGNORECASE | re.DOTALL,
+)
+_OUTPUT = re.compile(r"max_(?:completion_|output_|new_)?tokens", re.IGNORECASE)
+_INPUT = re.compile(r"context|prompt|input|message", re.IGNORECASE)
+
+
+def is_too_long(error: Exception) -> bool:
+    """Whether a model or an embedder refused since it was given more than it can take.
+
+    Told by status and words, in which providers differ; not where only the reply was to be too long.
+    """
+    status, said = status_of(error), str(error)
+    if status == _TOO_LARGE or any(kind.__name__ == "ContextOverflowError" for kind in type(error).__mro__):
+        return True
+    only_output = _OUTPUT.search(said) is not None and _INPUT.search(said) is None
+    return status in _REFUSED and not only_output and _LENGTH.search(said) is not None

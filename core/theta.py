@@ -103,11 +103,12 @@ class Reflection(Part):
 
 
 class Extraction(Part):
-    """How bulk import reads a conversation, and how it guards what is read (EvolveMem 3.1).
+    """How a conversation is read, and how bulk import guards what is read (EvolveMem 3.1).
 
     A window is `overlap` turns that were read before, shown again, and new ones. What a model cannot take
     is tried again, then read in smaller windows; turns of whose words the facts hold too little are read
-    once more. Online, where somebody waits, a chunk is read once.
+    once more. Online, where somebody waits, nothing is tried or read once more; but at no time are more
+    `tokens` read at once, and what a model refuses for its length is read in parts.
     """
 
     window: int = Field(40, ge=2, le=500, description="turns of a window")
@@ -115,6 +116,9 @@ class Extraction(Part):
     retries: int = Field(2, ge=0, le=10, description="tries more, where a model or its server fails")
     wait: float = Field(1.0, ge=0, le=60, description="seconds before the first; doubled for each further")
     split: int = Field(15, ge=1, le=200, description="turns of the windows a failed window is split into")
+    tokens: int = Field(
+        4000, ge=50, le=1_000_000, description="tokens of turns, with their marks, that are read at once"
+    )
     coverage: float = Field(
         0.25, ge=0, le=1, description="share of its keywords that facts must hold of a turn; 0: unchecked"
     )

@@ -20,7 +20,7 @@ from langgraph.config import get_stream_writer
 from langgraph.errors import GraphInterrupt
 
 from memcycle.agents.provider_errors import is_providers
-from memcycle.agents.runner import PROMPTS
+from memcycle.agents.runner import PROMPTS, ModelRole
 from memcycle.agents.views import RoleOutput
 from memcycle.core.driver import adrive, drive
 from memcycle.core.errors import RoleFailed
@@ -141,7 +141,8 @@ def _failing_as_role(call: Call) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, RoleFailed) or not (call.optional and is_providers(error)):
+        of_model = isinstance(call.runnable, ModelRole)
+        if isinstance(error, RoleFailed) or not (call.optional and is_providers(error, of_model=of_model)):
             raise
         _log.warning("role %s: its provider failed (%s), going on without", call.role, type(error).__name__)
         raise RoleFailed(call.role, f"its provider failed ({type(error).__name__})") from error

@@ -92,13 +92,19 @@ def after_stage(state: RememberState) -> Literal["new turns", "already extracted
 
 
 def after_construct(state: RememberState, policy: Policy) -> Literal["covered", "uncovered"]:
-    """Turns of which facts hold too little are read once more."""
-    return "uncovered" if policy.rereads and state["result"]["uncovered"] else "covered"
+    """Turns of the chunk of which facts hold too little are read once more."""
+    uncovered = set(state["result"]["uncovered"]) & set(state["chunk"])
+    return "uncovered" if policy.rereads and uncovered else "covered"
 
 
 def after_trigger(state: RememberState) -> Literal["episode ends", "goes on"]:
     """Whether the Episode trigger fired."""
     return "episode ends" if state.get("episodes") else "goes on"
+
+
+def after_finish(state: RememberState) -> Literal["turns wait", "all read"]:
+    """What is more than a model takes at once is read chunk after chunk."""
+    return "turns wait" if state["chunk"] else "all read"
 
 
 # recall

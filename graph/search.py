@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 from memcycle.agents.judge import JudgeOutput
@@ -11,6 +12,7 @@ from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.errors import StoreError
 from memcycle.core.language.names import entities_of, person_names
+from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import GraphRun
@@ -25,6 +27,12 @@ _RRF = 60
 def turn_views(turns: Sequence[Turn], first: int = 1) -> list[TurnView]:
     """Turns under the numbers from `first` on."""
     return [TurnView.of(n, turn) for n, turn in enumerate(turns, first)]
+
+
+def recent(turns: Sequence[Turn], tokens: int) -> list[Turn]:
+    """The last of the turns, as many as have so many tokens: of a window that is for reference only."""
+    spent = list(accumulate(approx_tokens(turn.text) for turn in reversed(turns)))
+    return [turn for turn, so_far in zip(turns, reversed(spent), strict=True) if so_far <= tokens]
 
 
 def memory_views(entries: Sequence[Entry]) -> list[MemoryView]:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
+from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict
 
 from memcycle.core.edit import Applied, Edit, Rejected
@@ -147,11 +148,13 @@ class RememberInput(TypedDict, total=False):
 
 
 class RememberState(RememberInput, EvidenceState, total=False):
-    """State of the remember graph. `chunk` holds turn ids, `seq` tells which session they are of: one begun
-    anew under its name after it was forgotten is another."""
+    """State of the remember graph. `chunk` holds turn ids, `left` those of its next chunks; `seq` tells which
+    session they are of: one begun anew under its name after it was forgotten is another."""
 
     seq: int | None
     chunk: list[str]
+    left: list[str]
+    steps: RemainingSteps
     extracted: bool
     guidance: dict[str, Any]
     drafts: list[dict[str, Any]]
@@ -161,12 +164,17 @@ class RememberState(RememberInput, EvidenceState, total=False):
     result: Result
 
 
-def fresh_remember(chunk: list[str]) -> dict[str, Any]:
+def fresh_remember() -> dict[str, Any]:
     """What a run of remember counts and collects, at its start: a thread's state holds the last run's."""
+    result = {name: list[Any]() for name in Result.__annotations__}
+    return {"messages": [], "turns": [], "usage": None, "result": result}
+
+
+def fresh_chunk(chunk: list[str], left: list[str], result: dict[str, Any]) -> dict[str, Any]:
+    """The same of each chunk that a run reads; its turns are added to the run's result."""
     return {
-        "messages": [],
-        "turns": [],
         "chunk": chunk,
+        "left": left,
         "candidates": [],
         "round": 0,
         "edits": [],
@@ -177,8 +185,7 @@ def fresh_remember(chunk: list[str]) -> dict[str, Any]:
         "guidance": {},
         "warnings": [],
         "faults": None,
-        "usage": None,
-        "result": {**{name: list[Any]() for name in Result.__annotations__}, "turns": chunk},
+        "result": {**result, "turns": [*result["turns"], *chunk]},
     }
 
 

@@ -353,7 +353,7 @@ class Memory:
             thread_id: As in `add`.
 
         Raises:
-            BadInput: blank question, or no user. Provider errors are raised as themselves.
+            BadInput: blank question, or no user. Errors of the Answerer's provider are raised as themselves.
         """
         if not isinstance(question, str) or not question.strip():
             raise BadInput("the question is blank")
@@ -539,7 +539,8 @@ class Memory:
             thread_id: As in `add`.
 
         Raises:
-            BadInput: no user, or a name that cannot be one. Provider errors are raised as themselves.
+            BadInput: no user, or a name that cannot be one. Where turns wait to be read, errors of the
+                Constructor's provider are raised as themselves.
         """
         return self._end_run(session or MAIN_SESSION, user, workspace, thread_id, verify=verify)
 

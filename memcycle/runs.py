@@ -218,7 +218,11 @@ class Threads:
                 yield thread
 
     def _metadata(self, thread_id: str) -> Mapping[str, Any] | None:
-        if not isinstance(thread_id, str) or not 0 < len(thread_id) <= _LONGEST or sound(thread_id) != thread_id:
+        if (
+            not isinstance(thread_id, str)
+            or not 0 < len(thread_id) <= _LONGEST
+            or sound(thread_id) != thread_id
+        ):
             raise BadInput(f"thread_id: give a text of 1 to {_LONGEST} characters")
         found = self.saver.get_tuple({"configurable": {"thread_id": thread_id}})
         return None if found is None else found.metadata

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, StoreError
+from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, StoreError, is_too_long, status_of
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
 from memcycle.stores.ledger.columns import Vector
@@ -30,6 +30,9 @@ CACHED_NUMBERS, CACHED_TEXTS = 5_000_000, 4_096
 MAX_CHARS = 8_000
 """Characters of a text that count. Model servers refuse more than about 8,000 tokens, and a turn nobody can
 embed could never be stored; wordllama would need 1 KB of memory a token."""
+
+SHORTEST = 200
+"""Characters of the shortest piece that a text is cut into for an embedder that takes no longer ones."""
 
 RETRIES = 3
 LONGEST_WAIT = 60.0
@@ -197,6 +200,8 @@ class Embedder:
         self._load_lock = threading.Lock()
         self._cache_lock = threading.Lock()
         self._cache: OrderedDict[str, Vector] = OrderedDict()
+        self._longest = MAX_CHARS
+        """Characters that the model took of one text, as far as its refusals say."""
 
     @property
     def dim(self) -> int:
@@ -249,8 +254,7 @@ class Embedder:
         """One call to the model, checked and cached; `indices` are the texts' places in the caller's list."""
         # Half an emoji (a lone surrogate) is replaced: no model takes it.
         sent = [_read(text).encode("utf-8", "replace").decode("utf-8") for text in texts]
-        raw = self._call(sent, indices)
-        vectors = self._checked(raw, indices)
+        vectors = self._whole_or_halved(sent, indices)
         with self._cache_lock:
             for text, vector in zip(texts, vectors, strict=True):
                 self._cache[_read(text)] = vector
@@ -259,6 +263,27 @@ class Embedder:
                 self._cache.popitem(last=False)
         return vectors
 
+    def _whole_or_halved(self, texts: list[str], indices: Sequence[int]) -> list[Vector]:
+        """Vectors of texts of any length: where the model refuses for that, of fewer texts at once; for one
+        text the mean of those of its halves."""
+        if max(map(len, texts)) <= self._longest:
+            try:
+                return self._checked(self._call(texts, indices), indices)
+            except Exception as error:
+                if not _refuses(error) or (len(texts) == 1 and len(texts[0]) < 2 * SHORTEST):
+                    raise
+                if len(texts) == 1:
+                    self._longest = min(self._longest, len(texts[0]) // 2)
+        if len(texts) > 1:
+            half = len(texts) // 2
+            return [
+                *self._whole_or_halved(texts[:half], indices[:half]),
+                *self._whole_or_halved(texts[half:], indices[half:]),
+            ]
+        pieces = [piece for piece in _halves(texts[0]) if piece.strip()]
+        found = [self._whole_or_halved([piece], indices)[0] for piece in pieces]
+        return [self._unit(np.mean(found, axis=0), indices[0])]
+
     def _call(self, texts: list[str], indices: Sequence[int]) -> Any:
         """The model's answer; 429 is waited for, any other error of a provider is raised as itself."""
         encode = self._loaded()
@@ -266,7 +291,7 @@ class Embedder:
             try:
                 return encode(texts)
             except Exception as error:
-                if _status(error) != TOO_MANY_REQUESTS:
+                if status_of(error) != TOO_MANY_REQUESTS:
                     raise
                 if attempt == RETRIES:
                     raise EmbeddingFailed(
@@ -312,6 +337,21 @@ def _read(text: str) -> str:
     return text[:MAX_CHARS]
 
 
+def _halves(text: str) -> tuple[str, str]:
+    """A text in two, between words where one ends in the first half."""
+    middle = len(text) // 2
+    middle = text.rfind(" ", middle // 2, middle) + 1 or middle
+    return text[:middle], text[middle:]
+
+
+def _refuses(error: Exception) -> bool:
+    """Whether it may be for the length that a model refused texts: there is hardly another reason."""
+    return is_too_long(error) or status_of(error) in _REFUSED
+
+
+_REFUSED = (400, 413, 422)
+
+
 def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:
     """Places in batches of texts of like length: a model that pads pays the longest for each of its batch."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
@@ -320,13 +360,6 @@ def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:
 
 def _named(indices: Sequence[int]) -> str:
     return f"text {min(indices)}" if len(indices) == 1 else f"texts {min(indices)} to {max(indices)}"
-
-
-def _status(error: Exception) -> int | None:
-    """The HTTP status an SDK's error carries, on itself or on its response."""
-    response = getattr(error, "response", None)
-    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
-    return status if isinstance(status, int) else None
 
 
 def _wait(error: Exception, attempt: int) -> float:

@@ -16,7 +16,7 @@ from memcycle.evolution.theta.states import Proposal
 
 VERSION = "version"
 """The dimension that is a configuration's name."""
-_OF_NO_USE = (VERSION, "reference_date", "extraction.wait")
+_OF_NO_USE = (VERSION, "reference_date", "extraction.wait", "extraction.tokens")
 """Not searched: a name, a date that the questions decide, and how long to wait for a server."""
 
 

@@ -11,7 +11,7 @@ from memcycle.agents.retriever import RetrieverInput, RetrieverOutput
 from memcycle.agents.verifier import VerifierInput, VerifierOutput
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import is_older, same_source
-from memcycle.core.errors import BadInput, RoleFailed
+from memcycle.core.errors import BadInput, RoleFailed, is_too_long
 from memcycle.core.language import questions
 from memcycle.core.language.names import person_names
 from memcycle.core.language.questions import question_category
@@ -37,6 +37,7 @@ from memcycle.graph.search import (
     mention,
     read_plans,
     read_verdict,
+    recent,
     turn_views,
     unite,
 )
@@ -237,7 +238,19 @@ def answer(state: RecallState, run: GraphRun) -> Step:
     )
     draft = state["answer"] if state.get("reflections") else None
     try:
-        output: AnswererOutput = yield run.call("answerer", value)
+        while True:
+            try:
+                output: AnswererOutput = yield run.call("answerer", value)
+                break
+            except Exception as error:
+                # The model takes less than theta believes: the better half of it, without the window.
+                if not is_too_long(error):
+                    raise
+                if len(ordered) == 1:
+                    raise RoleFailed("answerer", "the evidence is longer than the model takes") from error
+                found = found[: len(found) // 2]
+                ordered = chronological(run, found)
+                value = value.model_copy(update={"evidence": evidence_views(ordered), "window": []})
     except RoleFailed as failed:
         unphrased = draft or _without_words(state, found) | {"answer": UNPHRASED, "confidence": 0.0}
         return {"answer": {**unphrased, "warnings": [*state["warnings"], str(failed)]}}
@@ -293,7 +306,8 @@ def _item(state: RecallState, run: GraphRun) -> TurnView:
 def _window(run: GraphRun, theta: Theta) -> list[TurnView]:
     """The short-term window W_t."""
     size = theta.window
-    return turn_views(run.bank.session_turns(run.scope, last=size), first=2) if size else []
+    turns = run.bank.session_turns(run.scope, last=size) if size else []
+    return turn_views(recent(turns, theta.extraction.tokens), first=2)
 
 
 def _parts(output: RetrieverOutput, most: int, query: str) -> list[str]:

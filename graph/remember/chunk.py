@@ -1,4 +1,7 @@
-"""The chunk: which turns a run of remember is about, and what stands around them."""
+"""The chunk: which turns a run of remember reads at once, and what stands around them.
+
+It is cut to what a model takes: what a run was given beyond that waits for its next chunk.
+"""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -7,13 +10,18 @@ from datetime import datetime, timedelta
 from langgraph.runtime import get_runtime
 
 from memcycle.core.entry import Entry
+from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.messages import read_messages
 from memcycle.core.turn import Turn, turn_id
 from memcycle.graph.environment import GraphRun
+from memcycle.graph.search import recent
 from memcycle.graph.states import RememberInput, RememberState
 
 ABANDONED = timedelta(minutes=10)
 """After this, a turn that is staged and not read is one a run died on; the end of a session reads all."""
+
+MARKS = 40
+"""Tokens of what stands around the text of a turn, or an entry, in a prompt."""
 
 PUT_BACK = timedelta(days=1)
 """A clock that was put back by less was set right by the network or the hour of the year; by more, it was so
@@ -25,24 +33,43 @@ def chunk(state: RememberState, run: GraphRun) -> list[Turn]:
     return run.bank.turns(run.scope, state["chunk"])
 
 
+def shown_tokens(text: str) -> int:
+    """About how many tokens a turn or an entry with this text takes in a prompt."""
+    return approx_tokens(text) + MARKS
+
+
+def cut_to_size(turns: Sequence[Turn], tokens: int) -> list[Turn]:
+    """As many of the turns, from the first on, as take so many tokens; the first, however long it is."""
+    spent = list(itertools.accumulate(shown_tokens(turn.text) for turn in turns))
+    return [turn for n, turn in enumerate(turns) if n == 0 or spent[n] <= tokens]
+
+
 def window(run: GraphRun, turns: Sequence[Turn]) -> list[Turn]:
-    """The short-term window W_t: the turns just before the chunk."""
+    """The short-term window W_t: the turns just before the chunk, as far back as they can be shown."""
     theta = run.theta
     size = max(theta.window, theta.extraction.overlap) if run.context.bulk else theta.window
     size = size if turns else 0
-    return run.bank.session_turns(run.scope, last=size, before=turns[0].position) if size else []
+    found = run.bank.session_turns(run.scope, last=size, before=turns[0].position) if size else []
+    return recent(found, theta.extraction.tokens)
 
 
 def memories(state: RememberState, run: GraphRun) -> list[Entry]:
     """The memories roles are shown, by number: the candidates that are still current."""
     ids = [candidate["id"] for candidate in state.get("candidates") or []]
     own = set(state["chunk"])
-    return [
+    found = [
         entry
         for entry in run.bank.get(run.scope, ids[: run.theta.k])
         if entry.status in ("active", "staged")
         and not (entry.granularity == "raw" and own & set(entry.turns))
     ]
+    left, shown = run.theta.extraction.tokens, list[Entry]()
+    for entry in found:
+        # One that is too long hides none of the shorter ones behind it.
+        if (tokens := approx_tokens(entry.text)) <= left:
+            left -= tokens
+            shown.append(entry)
+    return shown
 
 
 def given_turns(state: RememberInput, run: GraphRun) -> list[Turn]:

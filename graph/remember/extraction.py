@@ -1,35 +1,41 @@
-"""The Constructor over a chunk, guarded in bulk import: tried again, then in smaller windows (EvolveMem 3.1).
+"""The Constructor over a chunk: what a model cannot take whole is read in parts (EvolveMem 3.1).
 
-What was read stays read, whatever happens to the rest.
+What was read stays read, whatever happens to the rest. A refusal for length is never raised: it halves what
+is read, down to pieces of a turn's text. In bulk import a failure is tried again first.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
 from memcycle.agents.guide import GuideOutput
-from memcycle.agents.provider_errors import is_too_long, may_pass
+from memcycle.agents.provider_errors import may_pass
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import same_text
-from memcycle.core.errors import RoleFailed
+from memcycle.core.errors import RoleFailed, is_too_long
+from memcycle.core.language.tokens import approx_tokens, content_stems
 from memcycle.core.theta import Extraction
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.node import Call
+from memcycle.graph.remember.chunk import shown_tokens
 
-ONCE = Extraction(retries=0, split=200, coverage=0)
-"""Online somebody waits: a chunk is read once, as a whole."""
+ONCE = Extraction(retries=0, coverage=0)
+"""Online somebody waits: a chunk is read once."""
 LEAD = 3
-"""Turns before an uncovered one that are shown beside it."""
+"""Turns before an uncovered one, or a part, that are shown beside it."""
+LEAST = 100
+"""Tokens of the shortest piece of a turn: where a model refuses that, it is not the turn that is too long."""
 
 
 @dataclass
 class Read:
-    """What came of reading a chunk, or a window of it.
+    """What came of reading a chunk, or a part of it.
 
     Attributes:
         unread: Numbers of the turns that could not be read.
         trouble: In words, why the reply was cut or there is none. error: what the provider raised.
+        too_long: Whether the model refused it for its length.
     """
 
     facts: list[FactDraft] = field(default_factory=list)
@@ -37,37 +43,24 @@ class Read:
     warnings: list[str] = field(default_factory=list)
     trouble: str = ""
     error: Exception | None = None
+    too_long: bool = False
 
 
 Reading = Generator[Call | Sequence[Call], Any, Read]
 
 
 def read(run: GraphRun, value: ConstructorInput, how: Extraction = ONCE) -> Reading:
-    """Reads a chunk; what cannot be taken whole, if it is longer, in windows of `how.split` turns.
+    """Reads a chunk: whole, else in windows of `how.split` turns; what is too long, in halves.
 
     A window that was cut keeps its complete facts, as far as no smaller window reads their turns.
 
     Raises:
-        Exception: what the provider raises, where nothing of the chunk could be read.
+        Exception: what the provider raises, but for a refusal for length, where nothing could be read.
     """
-    whole = yield from _window(run, value, how)
-    if how is ONCE or len(value.turns) <= how.split or not whole.trouble:
-        if whole.error is not None:
-            raise whole.error
-        return whole
-    done, errors = Read(warnings=[f"{_span(value.turns)} read in smaller windows: {whole.trouble}"]), []
-    for part in _parts(value, how.split):
-        window = yield from _window(run, part, how)
-        numbers = {turn.n for turn in part.turns}
-        kept = [fact for fact in whole.facts if window.unread and fact.turn in numbers]
-        done.facts += [*kept, *window.facts]
-        done.unread += window.unread
-        done.warnings += window.warnings
-        if window.error is not None:
-            errors.append(window.error)
-            done.warnings.append(f"{_span(part.turns)} not read: {window.trouble}")
-    if errors and len(done.unread) == len(value.turns) and not done.facts:
-        raise errors[0]
+    done = yield from _Reader(run, how).read(value)
+    if done.error is not None and len(done.unread) == len(value.turns) and not done.facts:
+        raise done.error
+    done.warnings = list(dict.fromkeys(done.warnings))
     return done
 
 
@@ -90,53 +83,162 @@ def read_again(
             ),
         }
     )
-    window = yield from _window(run, aimed, how)
-    if window.error is not None:
-        return Read(warnings=[f"{_span(aimed.turns)} not read again: {window.trouble}"])
-    return window
+    done = yield from _Reader(run, how).read(aimed)
+    if len(done.unread) == len(aimed.turns) and (done.error is not None or done.too_long):
+        return Read(warnings=[f"{_span(aimed.turns)} not read again: {done.trouble}"])
+    return done
+
+
+class _Reader:
+    """Reads one chunk, and learns by refusals how much the model takes."""
+
+    def __init__(self, run: GraphRun, how: Extraction) -> None:
+        self._run, self._how = run, how
+        self._refused: int | None = None
+        self._told = False
+
+    def read(self, value: ConstructorInput) -> Reading:
+        """A chunk or a part of it, whole or in further parts."""
+        whole = yield from self._window(value)
+        parts = self._parts(value, whole)
+        if not parts:
+            return whole
+        done = Read(trouble=whole.trouble)
+        if not self._told:
+            self._told = True
+            done.warnings.append(f"{_span(value.turns)} read in smaller windows: {whole.trouble}")
+        passing = False
+        for part in parts:
+            numbers = {turn.n for turn in part.turns}
+            if done.error is not None and self._how is ONCE:
+                done.unread += numbers
+                continue
+            window = yield from self.read(part)
+            kept = [fact for fact in whole.facts if window.unread and fact.turn in numbers]
+            done.facts += [*kept, *window.facts]
+            done.unread += window.unread
+            done.warnings += window.warnings
+            done.error = done.error or window.error
+            passing |= bool(window.unread) and not window.too_long
+            if window.error is not None:
+                done.warnings.append(f"{_span(part.turns)} not read: {window.trouble}")
+        done.too_long = bool(done.unread) and not passing
+        if len(value.turns) == 1:
+            # What is too long for good does not keep a turn waiting of which other pieces were read.
+            waits = passing or len(done.unread) == len(parts)
+            done.unread = [value.turns[0].n] if waits else []
+        return done
+
+    def _window(self, value: ConstructorInput) -> Reading:
+        """What one call reads, tried again with growing waits while that may help."""
+        numbers, size = [turn.n for turn in value.turns], _size(value)
+        refusal = Read(
+            unread=numbers,
+            warnings=[
+                f"turn {n} of the chunk: not read, as far as it is longer than the model takes"
+                for n in numbers
+            ],
+            trouble="it is more than the model takes",
+            too_long=True,
+        )
+        if self._refused is not None and size >= self._refused:
+            return refusal
+        for tried in range(self._how.retries + 1):
+            try:
+                output: ConstructorOutput = yield self._run.call("constructor", value)
+            except RoleFailed as failed:
+                found = Read(unread=numbers, warnings=[str(failed)], trouble=failed.brief)
+            except Exception as error:
+                if is_too_long(error):
+                    self._refused = size
+                    return refusal
+                if not may_pass(error):
+                    raise
+                found = Read(unread=numbers, trouble=type(error).__name__, error=error)
+            else:
+                if not output.cut:
+                    return Read(facts=list(output.facts))
+                warning = f"the Constructor's reply was cut: {len(output.facts)} complete facts are kept"
+                return Read(facts=list(output.facts), warnings=[warning], trouble="the reply was cut")
+            if tried < self._how.retries:
+                self._run.bank.world.sleep(self._how.wait * 2**tried)
+        return found
+
+    def _parts(self, value: ConstructorInput, whole: Read) -> list[ConstructorInput]:
+        """What is read in place of what could not be read whole; nothing where that is no use."""
+        turns = value.turns
+        if whole.error is not None and self._how is ONCE:
+            return []
+        if whole.trouble and len(turns) > self._how.split:
+            return _windows(value, self._how.split)
+        if not whole.too_long:
+            return []
+        if len(turns) > 1:
+            return _windows(value, -(-len(turns) // 2))
+        bare = value.model_copy(update={"window": [], "memories": [], "guidance": None})
+        if bare != value:
+            return [bare]
+        halves = _halves(turns[0].text) if approx_tokens(turns[0].text) >= 2 * LEAST else []
+        pieces = [turns[0].model_copy(update={"text": half}) for half in halves]
+        return [bare.model_copy(update={"turns": [piece]}) for piece in pieces]
+
+
+def _windows(value: ConstructorInput, size: int) -> list[ConstructorInput]:
+    """Windows of so many turns under their own numbers, each after the turns before it.
+
+    Each gets what of the guidance speaks of it, by the words they share.
+    """
+    lead, turns = len(value.window), value.turns
+    groups = [turns[start : start + size] for start in range(0, len(turns), size)]
+    guidance = _shared_out(value.guidance, groups)
+    made = []
+    for n, group in enumerate(groups):
+        before = [*value.window, *turns[: n * size]]
+        window = before[-max(lead, LEAD) :] if n else value.window
+        made.append(value.model_copy(update={"turns": group, "window": window, "guidance": guidance[n]}))
+    return made
+
+
+def _shared_out(
+    guidance: GuideOutput | None, groups: Sequence[Sequence[TurnView]]
+) -> list[GuideOutput | None]:
+    """The guidance by group of turns, each line with the group that shares most words with it."""
+    if guidance is None:
+        return [None] * len(groups)
+    stems = [{stem for turn in group for stem in content_stems(turn.text)} for group in groups]
+
+    def home(line: str) -> int:
+        own = set(content_stems(line))
+        return max(range(len(groups)), key=lambda n: len(own & stems[n]))
+
+    shares: list[dict[str, list[str]]] = [{} for _ in groups]
+    for name, lines in guidance.model_dump().items():
+        for line in lines:
+            shares[home(line)].setdefault(name, []).append(line)
+    return [GuideOutput.model_validate(share) for share in shares]
+
+
+def _halves(text: str) -> list[str]:
+    """A text in two, between sentences where one ends near the middle, else between words."""
+    middle = len(text) // 2
+    near = text[middle // 2 : middle]
+    for mark in ("\n", "。", ". ", "! ", "? ", " "):
+        if (place := near.rfind(mark)) >= 0:
+            middle = middle // 2 + place + len(mark)
+            break
+    return [half for half in (text[:middle], text[middle:]) if half.strip()]
+
+
+def _size(value: ConstructorInput) -> int:
+    """Tokens of all that is shown."""
+    texts = [turn.text for turn in (*value.turns, *value.window)] + [one.text for one in value.memories]
+    return sum(map(shown_tokens, texts))
 
 
 def new_facts(found: Sequence[FactDraft], known: Sequence[FactDraft], turns: set[int]) -> list[FactDraft]:
     """Those of some turns that are not known yet."""
     texts = {same_text(fact.text) for fact in known}
     return [fact for fact in found if fact.turn in turns and same_text(fact.text) not in texts]
-
-
-def _window(run: GraphRun, value: ConstructorInput, how: Extraction) -> Reading:
-    """One window, tried again with growing waits while that may help."""
-    numbers = [turn.n for turn in value.turns]
-    for tried in range(how.retries + 1):
-        try:
-            output: ConstructorOutput = yield run.call("constructor", value)
-        except RoleFailed as failed:
-            found = Read(unread=numbers, warnings=[str(failed)], trouble=failed.brief)
-        except Exception as error:
-            if how is ONCE or not (may_pass(error) or is_too_long(error)):
-                raise
-            found = Read(unread=numbers, trouble=type(error).__name__, error=error)
-            if is_too_long(error):
-                return found
-        else:
-            if not output.cut:
-                return Read(facts=list(output.facts))
-            warning = f"the Constructor's reply was cut: {len(output.facts)} complete facts are kept"
-            return Read(facts=list(output.facts), warnings=[warning], trouble="the reply was cut")
-        if tried < how.retries:
-            run.bank.world.sleep(how.wait * 2**tried)
-    return found
-
-
-def _parts(value: ConstructorInput, size: int) -> Iterator[ConstructorInput]:
-    """Windows of so many turns under their own numbers, each after the turns before it."""
-    lead = len(value.window)
-    for start in range(0, len(value.turns), size):
-        before = [*value.window, *value.turns[:start]]
-        yield value.model_copy(
-            update={
-                "turns": value.turns[start : start + size],
-                "window": before[-max(lead, LEAD) :] if start else value.window,
-            }
-        )
 
 
 def _span(turns: Sequence[TurnView]) -> str:

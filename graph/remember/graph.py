@@ -84,7 +84,13 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
         to={"episode ends": "write_episode", "goes on": "finish"},
     )
     graph.add("write_episode", nodes.write_episode, to="finish")
-    graph.add("finish", nodes.finish, "remembered", to=END)
+    graph.add(
+        "finish",
+        nodes.finish,
+        "remembered",
+        route=routes.after_finish,
+        to={"turns wait": "plan", "all read": END},
+    )
     if switches.guidance:
         graph.add("guide", nodes.guide, "guided", to="construct")
     if switches.iterative:

@@ -19,7 +19,14 @@ from memcycle.graph.episodes import cut, writer_calls, written
 from memcycle.graph.facts import Outcome, decide, fact_judge_call, ground, with_nearest
 from memcycle.graph.guards import missing_words, uncovered
 from memcycle.graph.node import Step
-from memcycle.graph.remember.chunk import choose_chunk, chunk, given_turns, memories, window
+from memcycle.graph.remember.chunk import (
+    choose_chunk,
+    chunk,
+    cut_to_size,
+    given_turns,
+    memories,
+    window,
+)
 from memcycle.graph.remember.extraction import ONCE, new_facts, read, read_again
 from memcycle.graph.search import (
     as_is,
@@ -37,24 +44,37 @@ from memcycle.graph.states import (
     added,
     dumped,
     edits_of,
+    fresh_chunk,
     fresh_remember,
     refusals,
 )
+
+MOST_STEPS = 25
+"""Steps of the graph that reading a chunk may take."""
 
 
 def stage(state: RememberState, run: GraphRun) -> dict[str, Any]:
     """Writes the raw turns, before any model is asked; starts a run's counts anew.
 
-    The chunk is what is new, and what an earlier run left waiting before it.
+    The chunk is what is new, and what an earlier run left waiting before it, as far as it is read at once.
     """
     scope, bank = run.scope, run.bank
     stored = bank.stage_turns(scope, given_turns(state, run))
     seq = bank.session_seq(scope)  # before anything is read that a role is shown
     waiting = bank.unprocessed(scope)
     states = bank.turn_states(scope, [turn.id for turn in waiting])
-    own = [turn.id for turn in choose_chunk(run, waiting, stored, states)]
-    extracted = bool(own) and all(states[name] == "extracted" for name in own)
-    return {**fresh_remember(own), "seq": seq, "extracted": extracted}
+    fresh = fresh_remember()
+    part = _next_chunk(run, choose_chunk(run, waiting, stored, states), fresh["result"])
+    extracted = bool(part["chunk"]) and all(states[name] == "extracted" for name in part["chunk"])
+    return {**fresh, **part, "seq": seq, "extracted": extracted}
+
+
+def _next_chunk(run: GraphRun, turns: Sequence[Turn], result: dict[str, Any]) -> dict[str, Any]:
+    """What is read next of turns that wait, and what is left for later. Rules take any number."""
+    by_rules = run.env.roles.by_rules("constructor")
+    size = len(turns) if by_rules else len(cut_to_size(turns, run.theta.extraction.tokens))
+    names = [turn.id for turn in turns]
+    return fresh_chunk(names[:size], names[size:], result)
 
 
 def plan(state: RememberState, run: GraphRun) -> Step:
@@ -77,8 +97,9 @@ def plan(state: RememberState, run: GraphRun) -> Step:
 
 
 def search(state: RememberState, run: GraphRun) -> dict[str, Any]:
-    """Searches memory for all turns at once, the chunk's own turns left out."""
-    own = [entry.id for entry in run.bank.raw_entries(run.scope, state["chunk"])]
+    """Searches memory for all turns at once, the run's own unread turns left out."""
+    unread = [*state["chunk"], *(state.get("left") or [])]
+    own = [entry.id for entry in run.bank.raw_entries(run.scope, unread)]
     found = find(run, state["plans"], widened=state["round"] > 0, exclude=own)
     return {"candidates": unite(state["candidates"], found)[: run.theta.k]}
 
@@ -160,13 +181,14 @@ def construct(state: RememberState, run: GraphRun) -> Step:
     texts = [*(fact.text for fact in done.facts), *(memory.text for memory in value.memories)]
     unread = {turns[n - 1].id for n in done.unread}
     missed = uncovered(turns, texts, how.coverage)
+    result = state["result"]
     return {
         "drafts": [fact.model_dump(mode="json") for fact in done.facts],
         "warnings": [*state["warnings"], *done.warnings],
         "result": {
-            **state["result"],
-            "unextracted": [turn.id for turn in turns if turn.id in unread],
-            "uncovered": [turn.id for turn in missed if turn.id not in unread],
+            **result,
+            "unextracted": [*result["unextracted"], *(turn.id for turn in turns if turn.id in unread)],
+            "uncovered": [*result["uncovered"], *(turn.id for turn in missed if turn.id not in unread)],
         },
     }
 
@@ -188,8 +210,8 @@ def reextract(state: RememberState, run: GraphRun) -> Step:
         "warnings": [*state["warnings"], *done.warnings],
         "result": {
             **result,
-            "reextracted": result["uncovered"],
-            "uncovered": [name for name in result["uncovered"] if name in left],
+            "reextracted": [*result["reextracted"], *(turn.id for turn in aimed.values())],
+            "uncovered": [name for name in result["uncovered"] if name in left or name not in state["chunk"]],
         },
     }
 
@@ -216,11 +238,14 @@ def check(state: RememberState, run: GraphRun) -> Step:
     decide(run, grounded, verdicts, shown=memories(state, run), waiting=waiting, outcome=outcome)
     edits = yield from run.env.organisation.organise(outcome.facts, run.made("constructor"))
     result = _result(state, rejected=refusals(outcome.rejected))
+    if outcome.unread:
+        unread = dict.fromkeys([*result["unextracted"], *state["chunk"]])
+        result = {**result, "unextracted": list(unread)}
     return {
         "drafts": [],
         "edits": dumped([*outcome.deletions, *edits]),
         "warnings": outcome.warnings,
-        "result": {**result, "unextracted": state["chunk"] if outcome.unread else result["unextracted"]},
+        "result": result,
     }
 
 
@@ -228,18 +253,19 @@ def apply(state: RememberState, run: GraphRun) -> dict[str, Any]:
     """Writes the edits and marks the turns that were read, in one transaction; the others wait."""
     edits, seq = edits_of(state), state["seq"]
     applied = run.bank.apply(run.scope, edits, turns=_read_turns(state), state="extracted", seq=seq)
-    if state["result"]["unextracted"]:
-        unread = state["result"]["unextracted"]
+    unread = [name for name in state["chunk"] if name in set(state["result"]["unextracted"])]
+    if unread:
         run.bank.apply(run.scope, [], turns=unread, state="unextracted", seq=seq)
     result = _result(
         state, refreshed=[*applied.superseded, *applied.deleted], rejected=refusals(applied.rejected)
     )
-    return {"edits": [], "result": {**result, "facts": [*added(applied, edits), *applied.updated]}}
+    facts = [*result["facts"], *added(applied, edits), *applied.updated]
+    return {"edits": [], "result": {**result, "facts": facts}}
 
 
 def trigger(state: RememberState, run: GraphRun) -> Step:
     """Whether an episode ends in this chunk: topic shift, request, gap, or a saturated window."""
-    segment = run.bank.open_segment(run.scope)
+    segment = _read_so_far(state, run)
     own, warnings = set(state["chunk"]), list[str]()
     value = EpisodeTriggerInput(turns=turn_views(segment), new=sum(turn.id in own for turn in segment))
     output = EpisodeTriggerOutput(boundaries=[])
@@ -268,7 +294,8 @@ def write_episode(state: RememberState, run: GraphRun) -> Step:
 
 
 def finish(state: RememberState, run: GraphRun) -> dict[str, Any]:
-    """Writes the episodes and marks the chunk done, in one transaction."""
+    """Writes the episodes and marks the chunk done, in one transaction; then the next chunk begins, if turns
+    are left that nobody read meanwhile."""
     edits = edits_of(state)
     applied = run.bank.apply(
         run.scope,
@@ -279,15 +306,29 @@ def finish(state: RememberState, run: GraphRun) -> dict[str, Any]:
         seq=state["seq"],
     )
     result = _result(state, rejected=refusals(applied.rejected))
-    return {
-        "edits": [],
-        "episodes": [],
-        "result": {
-            **result,
-            "episodes": added(applied, edits),
-            "warnings": [*state["warnings"], *state["faults"]],
-        },
+    done = {
+        **result,
+        "episodes": [*result["episodes"], *added(applied, edits)],
+        "warnings": [*result["warnings"], *state["warnings"], *state["faults"]],
+        "unextracted": list(result["unextracted"]),
     }
+    states = run.bank.turn_states(run.scope, state.get("left") or [])
+    waiting = [name for name, read in states.items() if read != "processed"]
+    left = run.bank.turns(run.scope, [name for name in state.get("left") or [] if name in waiting])
+    if left and state.get("steps", MOST_STEPS) < MOST_STEPS:
+        run.bank.apply(run.scope, [], turns=waiting, state="unextracted", seq=state["seq"])
+        done["unextracted"] += [turn.id for turn in left]
+        done["warnings"].append(
+            "the run's recursion_limit is reached: what is unextracted waits for the next"
+        )
+        left = []
+    return _next_chunk(run, left, done)
+
+
+def _read_so_far(state: RememberState, run: GraphRun) -> list[Turn]:
+    """The turns since the last episode, without those that this run has yet to read."""
+    left = set(state.get("left") or [])
+    return [turn for turn in run.bank.open_segment(run.scope) if turn.id not in left]
 
 
 def _extraction(run: GraphRun) -> Extraction:

@@ -4,9 +4,9 @@ import httpx
 import openai
 import pytest
 
-from memcycle.agents.provider_errors import explain_model_error, is_too_long, may_pass
+from memcycle.agents.provider_errors import explain_model_error, may_pass
 from memcycle.agents.roles import Roles
-from memcycle.core.errors import ModelUnavailable, RoleFailed
+from memcycle.core.errors import ModelUnavailable, RoleFailed, is_too_long
 from tests.agents.conftest import chunk
 from tests.loopback import Reply
 
@@ -40,7 +40,11 @@ def test_what_was_too_long():
         (status(413), True),
         (status(400, "invalid role"), False),
         (status(500, "context length"), False),
-        (ValueError("context length"), False),
+        (status(422, "inputs tokens + max_new_tokens must be <= 4096: input is too long"), True),
+        (status(400, "the request exceeds the available context size, try increasing it"), True),
+        (status(400, "max_tokens is too large: 90000. This model supports at most 16384 tokens"), False),
+        (ValueError("Requested tokens (5000) exceed context window of 512"), True),
+        (ValueError("no such tool"), False),
     ]:
         assert is_too_long(error) is long, error
 

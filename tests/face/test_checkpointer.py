@@ -24,7 +24,7 @@ from memcycle import Scope, build_recall, build_remember, checkpointer
 from memcycle.agents.roles import Roles
 from memcycle.agents.rules import RULES
 from memcycle.checkpoints import OffLoop, for_both
-from memcycle.core.errors import StoreBusy, StoreError
+from memcycle.core.errors import MemcycleError, StoreBusy, StoreError
 from tests.banks import START, open_bank
 from tests.scripted import Always
 
@@ -32,7 +32,7 @@ CONTEXT = {"user": "ana", "session": "s", "now": START}
 TOLD = {"messages": ["I teach pottery at Larkfield school. My sister Eva keeps bees."]}
 
 
-class Broken(Exception):
+class Broken(MemcycleError):
     """What breaks a run off, once."""
 
 

@@ -57,7 +57,7 @@ def test_half_a_character_is_replaced_and_half_a_name_refused(memory):
     )
     assert added.turns == ["Dmain:1"]
     (turn,) = memory.memories(granularity="raw")
-    assert turn.text == "My dog ? is called Pixel ?."
+    assert turn.text == "My dog \ufffd is called Pixel \ufffd."
     assert "Pixel" in memory.ask("What is my dog \ud800 called?").answer
     with pytest.raises(ValueError, match="user must be valid Unicode; its character 3 is a lone surrogate"):
         memory.add(CHAT, user="an\ud800")

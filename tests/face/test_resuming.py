@@ -15,7 +15,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from memcycle import Memory, Roles, Settings, checkpointer
 from memcycle.agents.rules import RULES
-from memcycle.core.errors import BadInput, StoreError
+from memcycle.core.errors import BadInput, MemcycleError, StoreError
 from memcycle.core.settings import Approval, Verification
 from memcycle.core.theta import Switches
 from memcycle.core.turn import Conversation, Session, Turn
@@ -31,7 +31,7 @@ TOLD = "I teach pottery at Larkfield school. My sister Eva keeps bees."
 ASKED = Approval(update=True, delete=True)
 
 
-class Broken(Exception):
+class Broken(MemcycleError):
     """What breaks a run off, once."""
 
 

@@ -1,4 +1,4 @@
-"""Characters that no file, no database and no model takes: halves of an emoji, NUL. From users and from models."""
+"""Characters that no file, no database and no model takes: half an emoji, NUL; from users and models."""
 
 import json
 from datetime import UTC, datetime

@@ -14,7 +14,7 @@ from memcycle.agents.consolidator import ConsolidatorOutput
 from memcycle.agents.prober import ProbeDraft, ProberOutput
 from memcycle.agents.repairer import RepairFact
 from memcycle.agents.roles import Roles
-from memcycle.core.errors import RoleFailed
+from memcycle.core.errors import MemcycleError, RoleFailed
 from tests.graph.conftest import ANA
 from tests.graph.test_session_graph import (
     ALLERGY,
@@ -39,12 +39,12 @@ PATIENCE = 30
 WALNUT_PROBE = ProbeDraft(question=WALNUTS[0], answer=WALNUTS[1], turn=1)
 
 
-class Provider(Exception):
-    """What a provider raises when it cannot be reached."""
+class Broken(MemcycleError):
+    """What breaks a run off: a disk that is full, a process that ends."""
 
 
 def answers_once_then_breaks():
-    return Scripted(AnswererOutput(answer="Memory does not say.", answerable=False), Provider("away"))
+    return Scripted(AnswererOutput(answer="Memory does not say.", answerable=False), Broken("away"))
 
 
 def repairs(bank):
@@ -52,7 +52,7 @@ def repairs(bank):
 
 
 def test_a_repair_nobody_weighed_is_weighed_by_the_next_end(cycle):
-    with pytest.raises(Provider):
+    with pytest.raises(Broken):
         lost(cycle, answerer=answers_once_then_breaks(), repairer=Scripted(adds(ALLERGY)))
     assert repairs(cycle.bank) == [ALLERGY.text]
     again = plain() | {"episode_writer": Scripted(), "answerer": NEVER, "repairer": Scripted(adds(ALLERGY))}
@@ -75,7 +75,7 @@ def test_turns_merged_into_a_stored_fact_leave_it_with_the_broken_off_end(cycle)
         "repairer": Scripted(adds(fact)),
         "consolidator": merging,
     }
-    with pytest.raises(Provider):
+    with pytest.raises(Broken):
         cycle.end("s2", **(roles | {"answerer": answers_once_then_breaks()}))
     (united,) = cycle.bank.entries(ANA.base, granularity="fact")
     assert united.turns == ("Ds1:1", "Ds2:3")
@@ -94,7 +94,7 @@ def test_a_repair_that_was_weighed_stays_when_the_session_is_examined_again(cycl
 
 
 def give_up(cycle):
-    cycle.bank.commit_session(ANA, unverified="it could not be ended: Provider")
+    cycle.bank.commit_session(ANA, unverified="it could not be ended: Broken")
 
 
 def forget_another_turn(cycle):
@@ -109,7 +109,7 @@ def forget_another_turn(cycle):
     ids=["given up", "another turn forgotten", "ended unverified"],
 )
 def test_a_repair_nobody_weighed_is_not_committed(cycle, then):
-    with pytest.raises(Provider):
+    with pytest.raises(Broken):
         lost(cycle, answerer=answers_once_then_breaks(), repairer=Scripted(adds(ALLERGY)))
     assert repairs(cycle.bank) == [ALLERGY.text]
     then(cycle)
@@ -177,9 +177,9 @@ def test_repairs_merged_upon_each_other_are_all_taken_back(cycle, broken_off):
     roles = plain() | chained(answerer=NEVER)
     if broken_off:
         never = AnswererOutput(answer="Memory does not say.", answerable=False)
-        with pytest.raises(Provider):
+        with pytest.raises(Broken):
             # Both probes are asked about at once: the second may have begun when the first failed.
-            away = (Provider("away"), Provider("away"))
+            away = (Broken("away"), Broken("away"))
             cycle.end(**(roles | {"answerer": Scripted(never, never, *away)}))
         assert repairs(cycle.bank) == ["Ana has a bad walnut allergy in spring with a rash"]
         roles |= {"repairer": Always(NOOP), "prober": chained()["prober"], "episode_writer": Scripted()}

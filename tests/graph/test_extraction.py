@@ -113,6 +113,48 @@ def test_a_window_that_is_too_long_is_read_in_smaller_ones_at_once(cycle, waits)
     assert any("smaller windows" in warning for warning in result["warnings"])
 
 
+def too_long_from(tokens):
+    """A Constructor that takes so many words."""
+
+    def reply(value):
+        if sum(len(turn.text.split()) for turn in (*value.turns, *value.window)) > tokens:
+            raise TooLong
+        return facts_of(value)
+
+    return Always(reply)
+
+
+@pytest.mark.parametrize("bulk", [False, True])
+def test_what_is_too_long_is_halved_down_to_pieces_of_a_turn(cycle, bulk):
+    document = " ".join(f"I planted tree number {n} behind the house." for n in range(120))
+    result = remember(cycle, too_long_from(200), *SAID, document, bulk=bulk, coverage=0)
+    assert result["unextracted"] == []
+    facts = cycle.facts()
+    assert len(facts) == len(SAID) + 8
+    assert all(f"number {n} " in " ".join(facts) for n in range(120))
+
+
+def test_a_turn_of_which_a_piece_failed_for_the_moment_waits(cycle):
+    document = " ".join(f"I planted tree number {n} behind the house." for n in range(120))
+    takes = too_long_from(500).outputs[0]
+
+    def reply(value):
+        if "number 119 " in value.turns[0].text and len(value.turns[0].text) < len(document):
+            raise Busy
+        return takes(value)
+
+    result = remember(cycle, Always(reply), document, retries=0, coverage=0)
+    assert result["unextracted"] == ["Ds1:1"]
+    assert len(cycle.facts()) == 1
+    assert remember(cycle, too_long_from(500), coverage=0)["unextracted"] == []
+
+
+def test_a_model_that_takes_nothing_raises_nothing(cycle):
+    result = remember(cycle, too_long_from(0), *SAID[:2], bulk=False)
+    assert result["unextracted"] == ["Ds1:1", "Ds1:2"]
+    assert any("longer than the model takes" in warning for warning in result["warnings"])
+
+
 def test_a_cut_window_is_split_and_what_was_complete_is_kept_where_nothing_better_is_read(cycle):
     constructor = Scripted(cut_after(4), facts_of, FAILED, facts_of)
     result = remember(cycle, constructor, *SAID, split=2, retries=0)

@@ -14,6 +14,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from memcycle import build_memory, build_remember
 from memcycle.agents.roles import Roles
 from memcycle.agents.rules import RULES
+from memcycle.core.errors import MemcycleError
 from memcycle.core.scope import Scope
 from memcycle.stores.bank import Bank
 from tests.banks import START, open_bank
@@ -39,7 +40,7 @@ ROLES = [
 WRITES = [("stage_turns", 1), ("apply", 1), ("apply", 2), ("apply", 3), ("apply", 4), ("commit_session", 1)]
 
 
-class Broken(Exception):
+class Broken(MemcycleError):
     """What breaks a run off, once."""
 
 
@@ -54,7 +55,7 @@ class Run:
     )
 
     def breaks_in(self, role: str) -> None:
-        """The next call of the role raises, as a provider that is down does."""
+        """The next call of the role raises what no run goes on without."""
         rule, waiting = RULES[role], [Broken(role)]
 
         def once(value):
