@@ -15,7 +15,9 @@ Action = Literal[
 class Edit(BaseModel):
     """One change that guards have allowed and the bank shall apply.
 
-    ADD: insert `entry`. UPDATE: insert `entry` as successor of `target`, close the predecessor's validity.
+    ADD: insert `entry`; with a `target` of later evidence, as what held before that.
+    UPDATE: insert `entry` as successor of `target`, close the predecessor's validity; older evidence than
+    `target` goes before it instead.
     MERGE: unite `entry`'s turns into `target` (text unchanged), nothing inserted.
     DELETE: `target` becomes forgotten; only with `quote` (the user's words) or `retention=True`.
     NONE: nothing; kept so that the reason is reported.

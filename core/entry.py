@@ -134,6 +134,8 @@ Departure = Literal["united", "renewed", "withdrawn", "expired", "corrected"]
 another text in its place."""
 
 _MARK = "departure"
+CORRECTS = "corrects"
+"""In the metadata of what was said to correct something."""
 
 
 def departure(entry: Entry) -> Departure | None:
@@ -153,7 +155,7 @@ def is_older(entry: Entry, than: Entry) -> bool:
 
     Evidence counts from when it happened, at the latest from when it was said: a plan for next year, said
     today, is today's evidence. What is dated only to a day or a year may have happened at the end of it. A
-    person's correction counts from when it was made.
+    correction counts from when it was made, whatever day it speaks of.
     """
     mine, other = _latest(entry), _earliest(than)
     if mine is None or other is None:
@@ -169,10 +171,8 @@ def same_source(first: Entry, second: Entry) -> bool:
 
 
 def _latest(entry: Entry) -> datetime | None:
-    if is_correction(entry):
-        return entry.recorded_at
     happened = entry.event_time and end_of(entry.event_time, entry.event_precision or "minute")
-    return min((time for time in (happened, entry.observed_at) if time), default=None)
+    return _corrected_at(entry) or min((time for time in (happened, entry.observed_at) if time), default=None)
 
 
 def is_correction(entry: Entry) -> bool:
@@ -181,9 +181,15 @@ def is_correction(entry: Entry) -> bool:
 
 
 def _earliest(entry: Entry) -> datetime | None:
+    times = (entry.event_time, entry.observed_at)
+    return _corrected_at(entry) or min((time for time in times if time), default=None)
+
+
+def _corrected_at(entry: Entry) -> datetime | None:
+    """When it was put right, by hand or in words; None for what corrects nothing."""
     if is_correction(entry):
         return entry.recorded_at
-    return min((time for time in (entry.event_time, entry.observed_at) if time), default=None)
+    return entry.observed_at if entry.metadata.get(CORRECTS) else None
 
 
 DECAY, EVERY = 0.05, timedelta(days=30)

@@ -12,7 +12,7 @@ from memcycle.core.entry import Entry, same_text
 from memcycle.core.errors import RoleFailed
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.guards import requested_deletion, support
+from memcycle.graph.guards import ANOTHER_MATTER, requested_deletion, same_matter, support
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import Decided, Made, fact_entry
 from memcycle.graph.search import turn_views
@@ -124,6 +124,9 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
     if not edit.text.strip() or same_text(edit.text) == same_text(target.text):
         into.refuse(edit.text, "the update changes nothing")
         return
+    if not same_matter(edit.text, target.speaker, target):
+        into.refuse(target.text, ANOTHER_MATTER)
+        return
     other = next(
         (name for ref in refs for name in (ref["memory"], ref["other"]) if name not in (None, target.id)),
         None,
@@ -133,6 +136,8 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
         into.edits.append(_edit("UPDATE", target, edit, entry=newer))
         return
     named = conflicts.turns[edit.turn - 1] if edit.turn and 0 < edit.turn <= len(conflicts.turns) else None
+    if edit.turn is not None and named is None and conflicts.turns:
+        into.warnings.append(f"the Refresher named turn {edit.turn}, which was not shown")
     turn = named or next((found for ref in refs if (found := conflicts.turn(ref["turn"]))), None)
     if turn is None or not turn.is_evidence:
         into.refuse(edit.text, "no person's turn stands behind it")

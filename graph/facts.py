@@ -5,25 +5,27 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from memcycle.agents.constructor import FactDraft
-from memcycle.agents.fact_judge import FactJudgeInput, FactJudgeOutput, FactVerdict, NewFact
+from memcycle.agents.fact_judge import FactJudgeInput, FactVerdict, NewFact
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.edit import Edit, Rejected
-from memcycle.core.entry import Entry, same_speaker, same_text
+from memcycle.core.entry import Entry, is_older, same_speaker, same_text
 from memcycle.core.errors import EmbeddingFailed
 from memcycle.core.language.date_forms import another_occasion
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.guards import (
+    ANOTHER_MATTER,
     best_source,
+    excludes,
     plainly_said,
     relative_reading,
     requested_deletion,
+    same_matter,
     stands_in,
     support,
 )
-from memcycle.graph.node import Call
-from memcycle.graph.organisation import Decided
+from memcycle.graph.organisation import Decided, Made, fact_entry
 from memcycle.graph.search import named
 from memcycle.graph.states import ConflictRef
 from memcycle.stores.search.request import Hit, Query, SearchRequest
@@ -117,6 +119,11 @@ def ground(
             related = tuple(
                 numbered[n].id for n in draft.related_turns if n in numbered and numbered[n] != turn
             )
+            outcome.warnings += [
+                f"the Constructor related turn {n}, which was not shown, to: {draft.text}"
+                for n in draft.related_turns
+                if n not in numbered
+            ]
             grounded.append(Grounded(_with_time(draft, turn), turn, related))
     return grounded
 
@@ -188,10 +195,10 @@ def shared_words(left: str, right: str) -> float:
     return len(a & b) / len(a | b) if a | b else 0.0
 
 
-def fact_judge_call(
+def fact_judge_input(
     run: GraphRun, grounded: Sequence[Grounded], supersede: Sequence[ConflictRef]
-) -> Call | None:
-    """Asks the Judge about the facts that code alone cannot settle: weak support, or a close stored fact."""
+) -> FactJudgeInput:
+    """The facts that code alone cannot settle: weak support, or a close stored fact; for the Judge."""
     waiting = {ref["turn"] for ref in supersede}
     unsettled = [
         NewFact(
@@ -205,13 +212,13 @@ def fact_judge_call(
         for n, item in enumerate(grounded, 1)
         if not item.supported or item.close or item.turn.id in waiting
     ]
-    return run.call("fact_judge", FactJudgeInput(facts=unsettled, now=run.now())) if unsettled else None
+    return FactJudgeInput(facts=unsettled, now=run.now())
 
 
 def decide(
     run: GraphRun,
     grounded: Sequence[Grounded],
-    verdicts: FactJudgeOutput | None,
+    verdicts: Mapping[int, FactVerdict],
     *,
     shown: Sequence[Entry],
     waiting: Sequence[tuple[str, Entry]],
@@ -220,15 +227,14 @@ def decide(
     """What each fact does to memory; fills `outcome`.
 
     Args:
-        grounded: The facts, numbered from 1 in `verdicts`.
-        verdicts: The Judge's, None where it was not asked or failed: supported and new.
+        grounded: The facts.
+        verdicts: The Judge's by number of the fact, from 1; without one a fact is supported and new.
         shown: The memories an edit of the Constructor may name, by number.
         waiting: Memories whose deletion was refused, each with the id of a turn that contradicts it.
     """
-    by_n = {verdict.n: verdict for verdict in verdicts.verdicts} if verdicts else {}
     heirs = {_heir(grounded, turn, memory): memory for turn, memory in reversed(waiting)}
     for n, item in enumerate(grounded, 1):
-        verdict = by_n.get(n, FactVerdict(n=n, supported=True))
+        verdict = verdicts.get(n, FactVerdict(n=n, supported=True))
         if not verdict.supported:
             outcome.refuse(item.draft.text, verdict.why or f"its turn {item.turn.id} does not say so")
             continue
@@ -243,8 +249,14 @@ def decide(
             continue
         near = named(verdict.near, item.near, f"the Judge, of {item.draft.text!r},", outcome.warnings)
         op, chosen, why = _edit_of(item, verdict, near, target or heirs.get(n - 1))
+        if op == "UPDATE" and chosen is not None and not same_matter(item.draft.text, item.speaker, chosen):
+            outcome.refuse(chosen.text, ANOTHER_MATTER)
+            op, chosen, why = "ADD", None, ""
         if op == "UPDATE" and not run.switches.refresher:
             op, chosen, why = "ADD", None, "the Refresher is switched off"
+        if op in ("ADD", "UPDATE") and run.switches.refresher:
+            later = _earlier(item, chosen, run.made("constructor"))
+            op, chosen = ("ADD", later) if later is not None else (op, chosen)
         outcome.facts.append(Decided(item.draft, item.turn, item.related, op, chosen, why))
     _report_kept([memory for _, memory in waiting], outcome)
 
@@ -252,20 +264,25 @@ def decide(
 def _report_kept(waiting: Sequence[Entry], outcome: Outcome) -> None:
     """Says which memories the Refresher wanted deleted and no new fact replaces."""
     replaced = {fact.target.id for fact in outcome.facts if fact.op == "UPDATE" and fact.target}
+    told = {one.text for one in outcome.rejected if one.why == ANOTHER_MATTER}
     why = "deletion needs the user's own quoted words, and no new fact replaces it"
     for memory in {memory.id: memory for memory in waiting}.values():
-        if memory.id not in replaced:
+        if memory.id not in replaced and memory.text not in told:
             outcome.refuse(memory.text, why)
 
 
 def _heir(grounded: Sequence[Grounded], turn: str, memory: Entry) -> int | None:
     """Index of the fact of that turn that speaks most of what the memory speaks of."""
     closest = [
-        (shared_words(item.draft.text, memory.text), -n)
+        (
+            same_matter(item.draft.text, item.speaker, memory),
+            shared_words(item.draft.text, memory.text),
+            -n,
+        )
         for n, item in enumerate(grounded)
         if item.turn.id == turn
     ]
-    return -max(closest)[1] if closest else None
+    return -max(closest)[-1] if closest else None
 
 
 def _settled(item: Grounded, target: Entry, outcome: Outcome) -> bool:
@@ -280,6 +297,13 @@ def _settled(item: Grounded, target: Entry, outcome: Outcome) -> bool:
         outcome.refuse(item.draft.text, "ignored: a deletion that rests only on an equal statement")
         return True
     return False
+
+
+def _earlier(item: Grounded, chosen: Entry | None, made: Made) -> Entry | None:
+    """The later fact before which this one held: the chosen one, or the nearest that fills the same slot."""
+    entry = fact_entry(Decided(item.draft, item.turn, item.related, "ADD", None, ""), made)
+    known = [chosen] if chosen else [one for one in item.near if excludes(one, item.draft.text, item.speaker)]
+    return next((one for one in known if is_older(entry, one)), None)
 
 
 def _edit_of(

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from memcycle.agents.rules.slots import contradiction, lasts
+from memcycle.core.entry import Entry
+from memcycle.core.language import matter
 from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import is_question
@@ -55,6 +58,24 @@ def requested_deletion(quote: str, turns: Iterable[Turn]) -> Turn | None:
     # Words of deleting that ask for nothing are taken out first, so that no quote can rest on them.
     said = ((turn, _NO_REQUEST.sub(" … ", _folded(turn.text))) for turn in turns if turn.is_evidence)
     return next((turn for turn, words in said if stands_in(quote, words)), None)
+
+
+def same_matter(text: str, speaker: str | None, entry: Entry) -> bool:
+    """Whether a new statement speaks of what a stored one speaks of: only then may it take its place.
+
+    Whoever proposed it: a model that sees a conflict between two statements of one flat, a wrong number.
+    """
+    said = (text, speaker, entry.text, entry.speaker)
+    return matter.same_matter(*said) or contradiction(*said) is not None
+
+
+def excludes(entry: Entry, text: str, speaker: str | None) -> bool:
+    """Whether a stored statement ends the state that another one tells of, which was made before it."""
+    said = (entry.text, entry.speaker, text, speaker)
+    return lasts(text) and (matter.same_slot(*said) or contradiction(*said) is not None)
+
+
+ANOTHER_MATTER = "it stays: what was to take its place speaks of another matter"
 
 
 def support(text: str, turn: Turn) -> float:

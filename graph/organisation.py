@@ -10,10 +10,15 @@ from typing import Any, Literal, Protocol
 
 from memcycle.agents.constructor import FactDraft
 from memcycle.core.edit import Edit
-from memcycle.core.entry import Entry, new_entry
+from memcycle.core.entry import CORRECTS, Entry, new_entry
 from memcycle.core.language.names import NAMES, borne_out
+from memcycle.core.language.sentences import corrects, split_sentences
+from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
+
+SHORT = 3
+"""Sentences of a turn that speak of one thing: what one of them corrects, all do."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,8 @@ class Decided:
 
     Attributes:
         draft: As constructed. turn: its source. related: turns it refers to.
-        op: ADD, UPDATE (`target` is superseded by it) or MERGE (`target` says the same).
+        op: ADD (where there is a `target`, as what held before it), UPDATE (`target` is superseded by it)
+            or MERGE (`target` says the same).
     """
 
     draft: FactDraft
@@ -96,8 +102,16 @@ def fact_entry(fact: Decided, made: Made) -> Entry:
         **{name: borne_out(getattr(draft, name), *sources) for name in NAMES},
         importance=draft.importance,
         confidence=draft.confidence,
+        metadata={CORRECTS: True} if _corrects(fact) else {},
         actor=fact.actor,
         model=made.model,
         prompt=made.prompt,
         pipeline=made.pipeline,
     )
+
+
+def _corrects(fact: Decided) -> bool:
+    """Whether it was said to correct something: in its own words, or in those beside it in its turn."""
+    said, about = split_sentences(fact.turn.text), set(content_stems(fact.draft.text))
+    near = (one for _, _, one in said if len(said) <= SHORT or about & set(content_stems(one)))
+    return corrects(fact.draft.text) or any(corrects(one) for one in near)

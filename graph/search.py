@@ -1,10 +1,10 @@
 """Searching for a chunk or a question: plans and verdicts read, one request for all, candidates united."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from memcycle.agents.judge import JudgeOutput
 from memcycle.agents.retriever import Plan, RetrieverOutput, operator
@@ -45,9 +45,12 @@ def as_is(items: Sequence[TurnView], k: int) -> list[Planned]:
     return [Planned(n=item.n, query=item.text, operator="fact", k=k, speaker=None) for item in items]
 
 
-def read_plans(output: RetrieverOutput, items: Sequence[TurnView], k_m: int) -> list[Planned]:
+def read_plans(
+    output: RetrieverOutput, items: Sequence[TurnView], k_m: int, warnings: list[str]
+) -> list[Planned]:
     """One plan an item: K = max(K_dyn, K_m), an item the Retriever left out as is (AMA 3.2)."""
-    planned: dict[int, Plan] = {plan.n: plan for plan in output.plans if plan.query.strip()}
+    plans = of_shown(output.plans, [item.n for item in items], "the Retriever planned for", warnings)
+    planned: dict[int, Plan] = {n: plan for n, plan in plans.items() if plan.query.strip()}
     fallback = {plan["n"]: plan for plan in as_is(items, k_m)}
     return [
         Planned(
@@ -194,8 +197,32 @@ def widen(state: EvidenceState, run: GraphRun) -> dict[str, Any]:
     return {"round": state["round"] + 1, "candidates": unite(state["candidates"], more)}
 
 
-def named(n: int | None, shown: Sequence[Entry], who: str, warnings: list[str]) -> Entry | None:
-    """The entry that a role named by its number; a number that was not shown is reported, not followed."""
+class _Numbered(Protocol):
+    @property
+    def n(self) -> int: ...
+
+
+N = TypeVar("N", bound=_Numbered)
+T = TypeVar("T")
+
+
+def of_shown(replies: Iterable[N], shown: Collection[int], who: str, warnings: list[str]) -> dict[int, N]:
+    """What a role said of the numbers it was shown, by number; of others it is reported, not followed.
+
+    Args:
+        who: The role and what it did: "the Grader graded".
+    """
+    found: dict[int, N] = {}
+    for reply in replies:
+        if reply.n in shown:
+            found[reply.n] = reply
+        else:
+            warnings.append(f"{who} number {reply.n}, which was not shown")
+    return found
+
+
+def named(n: int | None, shown: Sequence[T], who: str, warnings: list[str]) -> T | None:
+    """The memory that a role named by its number; a number that was not shown is reported, not followed."""
     if n is not None and not 0 <= n < len(shown):
         warnings.append(f"{who} named memory {n}, which was not shown")
         return None
@@ -215,7 +242,11 @@ def read_verdict(
     conflicts = []
     for conflict in output.conflicts:
         memory, other = entry_id(conflict.memory), entry_id(conflict.other)
-        turn = turns[conflict.turn - 1].id if conflict.turn and 0 < conflict.turn <= len(turns) else None
+        turn = None
+        if conflict.turn is not None and 0 < conflict.turn <= len(turns):
+            turn = turns[conflict.turn - 1].id
+        elif conflict.turn is not None and turns:
+            warnings.append(f"the Judge named turn {conflict.turn}, which was not shown")
         if memory and memory != other and (turn or other):
             conflicts.append(ConflictRef(memory=memory, turn=turn, other=other, why=conflict.why))
     relevant = [found for n in dict.fromkeys(output.relevant) if (found := entry_id(n))]

@@ -166,6 +166,18 @@ def _add(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> None
     stored = _put(writer, entry, existing, item)
     writer.record([events.line("add", None, stored.entry)], actor=edit.actor, why=edit.reason)
     applied.added.append(stored.entry.id)
+    later = entries.one(writer.conn, entry.scope, edit.target) if edit.target else None
+    if later is not None and is_older(entry, later.entry):
+        _precede(writer, stored, later, edit)
+
+
+def _precede(writer: Writer, stored: StoredEntry, later: StoredEntry, edit: Edit) -> None:
+    """Closes older evidence where the later begins: of the chain of that, the first after it."""
+    earlier = entries.by_ids(writer.conn, later.entry.scope, later.entry.supersedes).values()
+    after = [one for one in (later, *earlier) if is_older(stored.entry, one.entry)]
+    first = min(after, key=lambda one: one.entry.valid_from or writer.now)
+    why = edit.reason or "older evidence: it held before"
+    writer.supersede(stored, first, fresh=False, actor=edit.actor, why=why)
 
 
 def _twin(writer: Writer, entry: Entry, existing: StoredEntry | None) -> StoredEntry | None:
@@ -192,6 +204,9 @@ def _update(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> N
     if not _is_replay(writer, scope, edit, existing):
         target = _target(writer, scope, edit)
         _check_successor(target.entry, entry)
+        if is_older(entry, target.entry):
+            _add(writer, entry, item, applied)
+            return
         twin = _twin(writer, entry, existing)
         if twin is None:
             successor, fresh, taken = _put(writer, entry, existing, item), True, {}
@@ -219,8 +234,6 @@ def _check_successor(target: Entry, entry: Entry) -> None:
         raise _Refused(f"a {entry.granularity} cannot replace a {target.granularity} ({target.id})")
     if same_text(entry.text) == same_text(target.text):
         raise _Refused(f"it says the same as entry {target.id}: nothing to change")
-    if is_older(entry, target):
-        raise _Refused(f"older evidence never overwrites newer (entry {target.id})")
 
 
 def _delete(writer: Writer, scope: Scope, edit: Edit) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
 from memcycle.agents.rules.content import content, numbers, share
 from memcycle.agents.rules.slots import contradiction
-from memcycle.agents.rules.statements import Statement, statements_of, true_until, when_of
+from memcycle.agents.rules.statements import Statement, is_news, statements_of, when_of
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import Kind, same_speaker, same_text
 from memcycle.core.language.date_forms import Reading
@@ -98,14 +98,12 @@ def _kind(text: str, when: Reading | None) -> Kind:
 
 def _with_edit(draft: FactDraft, turn: TurnView, stored: Iterable[MemoryView]) -> FactDraft:
     """The draft as an edit of a given fact it repeats or replaces; else as an addition."""
-    until = true_until(draft.text, turn.time)
     for memory in stored:
         if same_speaker(memory.speaker, turn.speaker) and same_text(memory.text) == same_text(draft.text):
             return draft.model_copy(update={"edit": "NONE", "target": memory.n})
     for memory in stored:
-        earlier = memory.event_time or memory.time
-        newer = earlier is None or earlier <= until
-        if newer and contradiction(draft.text, turn.speaker, memory.text, memory.speaker):
+        against = contradiction(draft.text, turn.speaker, memory.text, memory.speaker)
+        if against and is_news(draft.text, turn.time, memory):
             return draft.model_copy(update={"edit": "UPDATE", "target": memory.n})
     return draft
 

@@ -11,10 +11,11 @@ from memcycle.agents.judge import Conflict, JudgeInput, JudgeOutput
 from memcycle.agents.rules.content import Stated, content, denies, numbers, says_all, share
 from memcycle.agents.rules.evidence import ParsedQuestion, Passage, passages, read_question, speakers_of
 from memcycle.agents.rules.slots import contradiction
-from memcycle.agents.rules.statements import statements_of, true_until
+from memcycle.agents.rules.statements import is_news, statements_of
 from memcycle.agents.views import MemoryView
 from memcycle.core.language.dates import read_dates, without
 from memcycle.core.language.names import person_names
+from memcycle.core.language.sentences import corrects
 
 RELEVANT, RELEVANT_TURN, ANSWERING, SUPPORTED = 0.34, 0.25, 0.5, 0.5
 """Share of the words of a question, of a turn, of what is asked, and of a fact, that must be held."""
@@ -87,16 +88,14 @@ def untrue_by(text: str, speaker: str | None, memory: MemoryView) -> str | None:
 def _conflicts_with_turns(value: JudgeInput) -> list[Conflict]:
     found: dict[int, Conflict] = {}
     new = [
-        (turn, statement.text, true_until(statement.text, turn.time))
+        (turn, statement.text)
         for turn in value.items
         if turn.role == "human"
         for statement in statements_of(turn.text)
     ]
     for memory in (memory for memory in value.candidates if memory.current):
-        earlier = when(memory)
-        for turn, text, until in new:
-            newer = earlier is None or earlier <= until
-            if newer and (why := untrue_by(text, turn.speaker, memory)):
+        for turn, text in new:
+            if is_news(text, turn.time, memory) and (why := untrue_by(text, turn.speaker, memory)):
                 found.setdefault(memory.n, Conflict(memory=memory.n, turn=turn.n, why=why))
     return list(found.values())
 
@@ -133,7 +132,7 @@ def _verdict(fact: NewFact) -> FactVerdict:
     for memory in facts:
         earlier = when(memory)
         reason = contradiction(fact.text, speaker, memory.text, memory.speaker)
-        if reason and (earlier is None or earlier <= until):
+        if reason and (earlier is None or earlier <= until or corrects(fact.text)):
             return FactVerdict(n=fact.n, supported=True, relation="conflict", near=memory.n, why=reason)
     return FactVerdict(n=fact.n, supported=True)
 

@@ -4,7 +4,7 @@ from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, Ref
 from memcycle.agents.rules.constructor import forget_request, forget_target
 from memcycle.agents.rules.judge import untrue_by, when
 from memcycle.agents.rules.slots import contradiction
-from memcycle.agents.rules.statements import statements_of, true_until, when_of
+from memcycle.agents.rules.statements import is_news, statements_of, when_of
 from memcycle.agents.views import MemoryView, TurnView
 
 
@@ -32,12 +32,11 @@ def _settle(conflict: ConflictView) -> Refresh:
 
 
 def _by_turn(memory: MemoryView, turn: TurnView) -> Refresh:
-    known = when(memory)
     for statement in statements_of(turn.text):
         why = untrue_by(statement.text, turn.speaker, memory)
         if why is None:
             continue
-        if known is not None and true_until(statement.text, turn.time) < known:
+        if not is_news(statement.text, turn.time, memory):
             return Refresh(op="NONE", memory=memory.n, why="older evidence never overwrites newer")
         began = when_of(statement.text, turn.time)
         start = began.start if began else None

@@ -16,7 +16,7 @@ from memcycle.agents.rules.content import COUNTS, content, denies, numbers, own_
 from memcycle.core.entry import same_text
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.names import person_names
-from memcycle.core.language.sentences import split_sentences
+from memcycle.core.language.sentences import corrects, split_sentences
 from memcycle.core.language.tokens import IRREGULAR, STOPWORDS, per_text, tokenize, word_set
 
 _NOW = re.compile(
@@ -97,7 +97,7 @@ _TWO_SENSES = content("running drawing training lifting standing working playing
 _PRESENT = word_set("am is are has does children men women feet teeth mice people wives")
 _PAST = word_set("was were had did will would might used")
 _LEAD = re.compile(
-    r"^\W*(?:(?:well|so|and|but|also|actually|yes|yeah|no|oh|correction|now)\b\W*)*", re.IGNORECASE
+    r"^\W*(?:(?:well|so|and|but|also|actually|yes|yeah|no|oh|sorry|wait|correction|now)\b\W*)*", re.IGNORECASE
 )
 _SELF = re.compile(r"(?:I|we)\b|(?:my|our)\s+(?:(?P<noun>[\w-]+))", re.IGNORECASE)
 _OTHER = re.compile(
@@ -105,6 +105,7 @@ _OTHER = re.compile(
 )
 _DOER = re.compile(r"(?P<who>[A-Z][a-z]+(?<!ed|ng|.s)) (?P<verb>[a-z]+)\b")
 _SELF_NOUNS = word_set("name job home house favourite favorite new current")
+_TAKEN_BACK = re.compile(r"\b(?:not|rather than|instead of) (?P<value>[^.,;:!?()]+)", re.IGNORECASE)
 _ANY = datetime(2000, 1, 12, tzinfo=UTC)
 _CLAUSE = re.compile(r"[,;:]|\b(?:but|and)\b")
 MOST_SENTENCES = 4
@@ -155,6 +156,8 @@ def slots_of(text: str, speaker: str | None, *, ended: bool) -> frozenset[tuple[
 
 
 def _against(new: _Sentence, old: _Sentence) -> str | None:
+    if corrects(new.text) and new.owner == old.owner and _put_right(new, old):
+        return "a correction"
     if not new.owner or new.owner != old.owner:
         return None
     if same_text(new.text) == same_text(old.text):
@@ -166,6 +169,16 @@ def _against(new: _Sentence, old: _Sentence) -> str | None:
             if why := _replaced(claim, known):
                 return why
     return _other_wording(new, old) if new.lasting and old.lasting else None
+
+
+def _put_right(new: _Sentence, old: _Sentence) -> bool:
+    """Whether a correction is of this statement: what it takes back stands there, with more that it says."""
+    if same_text(new.text) == same_text(old.text):
+        return False
+    if (denied := _TAKEN_BACK.search(new.text)) is None:
+        return 2 * len(new.words & old.words) >= len(old.words) > 0
+    wrong = content(denied["value"])
+    return bool(wrong and wrong <= old.words and (new.words - wrong) & (old.words - wrong))
 
 
 def _gone(claim: Claim, old: _Sentence) -> bool:
@@ -231,7 +244,7 @@ def _sentences(text: str, speaker: str | None) -> tuple[_Sentence, ...]:
         words = content(sentence) - content(owner.split("'")[0])
         clauses = () if reports(sentence) else _CLAUSE.split(sentence)
         claims = tuple(claim for clause in clauses for claim in _claims(clause))
-        found.append(_Sentence(sentence, owner, claims, words, _lasts(sentence)))
+        found.append(_Sentence(sentence, owner, claims, words, lasts(sentence)))
     return tuple(found)
 
 
@@ -267,7 +280,7 @@ def _claims(clause: str) -> Iterator[Claim]:
         yield Claim(f"favourite {noun}", content(favourite["value"]), change=True, ended=False)
 
 
-def _lasts(sentence: str) -> bool:
+def lasts(sentence: str) -> bool:
     """Whether a sentence tells of a state or habit, not of one past event."""
     return not any(word in _PAST or _is_past(word) for word in tokenize(sentence))
 

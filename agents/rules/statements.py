@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memcycle.agents.rules.content import content, numbers
+from memcycle.agents.views import MemoryView
 from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import is_question
-from memcycle.core.language.sentences import split_sentences
+from memcycle.core.language.sentences import corrects, split_sentences
 from memcycle.core.language.tokens import per_text
 
 FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b|\bi\b|\bi['’]", re.IGNORECASE)
@@ -124,6 +125,12 @@ def when_of(sentence: str, said: datetime) -> Reading | None:
     """
     found = [reading for reading in read_dates(sentence, said) if reading.until is None]
     return next((reading for reading in found if not reading.approximate), found[0] if found else None)
+
+
+def is_news(sentence: str, said: datetime, memory: MemoryView) -> bool:
+    """Whether a sentence said then can speak of a time after that of a memory; a correction always does."""
+    known = memory.event_time or memory.time
+    return known is None or known <= true_until(sentence, said) or corrects(sentence)
 
 
 def true_until(sentence: str, said: datetime) -> datetime:

@@ -4,6 +4,7 @@ import re
 from typing import Literal
 
 from memcycle.core.entry import same_text
+from memcycle.core.language.tokens import STOPWORDS
 from memcycle.core.theta_space import Category
 
 Slot = Literal[
@@ -280,6 +281,11 @@ def question_language(question: str) -> str:
     opens = [language for language in best if words and words[0] in _WORDS_OF[language]]
     told = best if len(best) == 1 else opens
     return told[0] if len(told) == 1 and "en" not in best and told[0] in _FUNCTION_WORDS else "en"
+
+
+def function_words(text: str) -> frozenset[str]:
+    """The function words of a text's language, as far as it is told."""
+    return STOPWORDS if (found := question_language(text)) == "en" else _FUNCTION_SETS.get(found, frozenset())
 
 
 def bare(question: str) -> str:

@@ -15,6 +15,16 @@ NEGATION = re.compile(
     re.IGNORECASE,
 )
 """Words by which an English sentence denies something."""
+_CORRECTING = re.compile(
+    r"^\W*(?:(?:sorry|oh|ah|wait|no|oops|well)\W+)*(?:correction|i was wrong|i meant|i misspoke|my mistake"
+    r"|actually|korrektur|ich meinte|rectificati(?:on|f)|je voulais dire|correcci[oó]n|quise decir|correzione"
+    r"|volevo dire)\b"
+    r"|\b(?:not|nicht|pas|non?) (?:(?:on|in|at|for|the|am|im|le|la|el|il) )*[^\W_][^,;]{0,30}?,? "
+    r"(?:but|sondern|mais|sino|ma|bensì) \S"
+    r"|\bnot (?:(?:on|in|at|the) )*(?=\w*\d)\S+(?: \w+)?[,;:] \S"
+    r"|, (?:and )?not (?:(?:on|in|at|the) )*\S+(?: \S+)?\W*$",
+    re.IGNORECASE,
+)
 _CAPTION = re.compile(r"\[image:[^\]]*\]", re.IGNORECASE)
 _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d"
 # A run of points or of emoji is looked at once, from where it begins; from each of its places it would cost
@@ -44,6 +54,11 @@ def split_sentences(text: str) -> list[tuple[int, int, str]]:
         place = caption.end()
     pieces += _split(text, place, len(text))
     return [(begin, end, text[begin:end]) for begin, end in pieces]
+
+
+def corrects(text: str) -> bool:
+    """Whether a sentence of a text takes back what was said: "Correction: ...", "not the 22nd, the 23rd"."""
+    return any(_CORRECTING.search(sentence) for _, _, sentence in split_sentences(text))
 
 
 def _split(text: str, begin: int, end: int) -> list[tuple[int, int]]:

@@ -20,6 +20,7 @@ from memcycle.core.theta import Theta
 from memcycle.graph.approval import approved
 from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun
+from memcycle.graph.guards import same_matter
 from memcycle.graph.node import Step, faults_of
 from memcycle.graph.recall.evidence import (
     Piece,
@@ -35,6 +36,7 @@ from memcycle.graph.search import (
     find,
     memory_views,
     mention,
+    named,
     read_plans,
     read_verdict,
     recent,
@@ -79,7 +81,8 @@ def plan(state: RecallState, run: GraphRun) -> Step:
     except RoleFailed as failed:
         plans, parts, warnings = as_is(items, k), [], [*state["warnings"], str(failed)]
     else:
-        plans, warnings = read_plans(output, items, k), state["warnings"]
+        warnings = list(state["warnings"])
+        plans = read_plans(output, items, k, warnings)
         parts = _parts(output, value.parts, plans[0]["query"])
     known = [turn.speaker for turn in value.window] + [plan["speaker"] or "" for plan in plans]
     mention(run, state["question"], known)
@@ -144,17 +147,20 @@ def judge(state: RecallState, run: GraphRun) -> Step:
 def settle(state: RecallState, run: GraphRun) -> dict[str, Any]:
     """A conflict is settled for this answer by event time, and queued for the next remember."""
     scope, bank = run.scope, run.bank
-    old = list(state["outdated"])
+    old, warnings = list(state["outdated"]), list(state["warnings"])
     for ref in state["verdict"]["conflicts"]:
         found = {entry.id: entry for entry in bank.get(scope, [ref["memory"], ref["other"] or ""])}
         first, second = found.get(ref["memory"]), found.get(ref["other"] or "")
         if first is None or second is None or same_source(first, second):
             continue
         older, newer = (second, first) if is_older(second, first) else (first, second)
+        if not same_matter(newer.text, newer.speaker, older):
+            warnings.append(f"{older.id} and {newer.id} are no conflict: they speak of different matters")
+            continue
         old.append(older.id)
         if not run.switches.recall_refresh:
             bank.queue_conflict(scope, older.id, newer.id, ref["why"])
-    return {"outdated": list(dict.fromkeys(old))}
+    return {"outdated": list(dict.fromkeys(old)), "warnings": warnings}
 
 
 def refresh(state: RecallState, run: GraphRun) -> Step:
@@ -312,7 +318,7 @@ def _window(run: GraphRun, theta: Theta) -> list[TurnView]:
 
 def _parts(output: RetrieverOutput, most: int, query: str) -> list[str]:
     """The sub-questions, at most so many, each once and none the question itself."""
-    own = [part.strip() for plan in output.plans[:1] for part in plan.parts]
+    own = [part.strip() for plan in output.plans[:1] if plan.n == 1 for part in plan.parts]
     once = {part.casefold(): part for part in own if part and part.casefold() != query.casefold()}
     return list(once.values())[:most]
 
@@ -352,9 +358,11 @@ def _phrased(
     Args:
         found: The evidence, best first. shown: the same as the role was shown it.
     """
-    cited = [evidence_item(shown[n]) for n in dict.fromkeys(output.citations) if 0 <= n < len(shown)]
+    warnings = list(state["warnings"])
+    numbers = dict.fromkeys(output.citations)
+    cited = [evidence_item(one) for n in numbers if (one := named(n, shown, "the answer", warnings))]
     ranked = [evidence_item(one) for one in found] if output.answerable else []
-    told: RecallState = {**state, "faults": [*(state.get("faults") or []), *faults_of(role, output)]}
+    told: RecallState = {**state, "warnings": warnings, "faults": [*(state.get("faults") or []), *faults_of(role, output)]}
     return answer_of(
         told,
         "extractive" if output.extractive else "answer",

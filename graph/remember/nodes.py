@@ -5,6 +5,7 @@ from typing import Any
 
 from memcycle.agents.constructor import ConstructorInput, FactDraft
 from memcycle.agents.episode_trigger import EpisodeTriggerInput, EpisodeTriggerOutput
+from memcycle.agents.fact_judge import FactJudgeOutput
 from memcycle.agents.guide import GuideInput, GuideOutput
 from memcycle.agents.judge import JudgeInput
 from memcycle.agents.retriever import RetrieverInput
@@ -16,7 +17,7 @@ from memcycle.graph.approval import approved
 from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.episodes import cut, writer_calls, written
-from memcycle.graph.facts import Outcome, decide, fact_judge_call, ground, with_nearest
+from memcycle.graph.facts import Outcome, decide, fact_judge_input, ground, with_nearest
 from memcycle.graph.guards import missing_words, uncovered
 from memcycle.graph.node import Step
 from memcycle.graph.remember.chunk import (
@@ -32,6 +33,7 @@ from memcycle.graph.search import (
     as_is,
     find,
     memory_views,
+    of_shown,
     read_plans,
     read_verdict,
     turn_views,
@@ -93,7 +95,8 @@ def plan(state: RememberState, run: GraphRun) -> Step:
         output = yield run.call("retriever", value)
     except RoleFailed as failed:
         return {"plans": as_is(items, run.theta.k_m), "warnings": [*state["warnings"], str(failed)]}
-    return {"plans": read_plans(output, items, run.theta.k_m)}
+    warnings = list(state["warnings"])
+    return {"plans": read_plans(output, items, run.theta.k_m, warnings), "warnings": warnings}
 
 
 def search(state: RememberState, run: GraphRun) -> dict[str, Any]:
@@ -223,12 +226,15 @@ def check(state: RememberState, run: GraphRun) -> Step:
     outcome = Outcome(warnings=list(state["warnings"]))
     drafts = [FactDraft.model_validate(draft) for draft in state["drafts"]]
     grounded = with_nearest(run, ground(drafts, numbered, turns, outcome), outcome)
-    call, verdicts = fact_judge_call(run, grounded, state["supersede"]), None
-    if call is not None:
+    value, verdicts = fact_judge_input(run, grounded, state["supersede"]), {}
+    if value.facts:
         try:
-            verdicts = yield call
+            output: FactJudgeOutput = yield run.call("fact_judge", value)
         except RoleFailed as failed:
             outcome.warnings.append(f"facts stored unjudged: {failed}")
+        else:
+            shown = [fact.n for fact in value.facts]
+            verdicts = of_shown(output.verdicts, shown, "the fact check judged", outcome.warnings)
     waiting = [
         (ref["turn"], entry)
         for ref in state["supersede"]
@@ -275,6 +281,8 @@ def trigger(state: RememberState, run: GraphRun) -> Step:
             output = yield run.call("episode_trigger", value)
         except RoleFailed as failed:
             warnings = [f"episode trigger not asked: {failed}"]
+        ends = [one.after for one in output.boundaries if not 0 < one.after <= len(segment)]
+        warnings += [f"the Episode trigger ended an episode with turn {n}, which was not shown" for n in ends]
     finished = cut(segment, output.boundaries, run.theta)
     return {
         "episodes": [{"turns": [turn.id for turn in turns]} for turns in finished],

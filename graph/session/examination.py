@@ -15,7 +15,7 @@ from memcycle.core.turn import Turn
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.guards import support
 from memcycle.graph.node import Step
-from memcycle.graph.search import memory_views, turn_views
+from memcycle.graph.search import memory_views, named, of_shown, turn_views
 from memcycle.graph.states import ProbeState, SessionState
 from memcycle.stores.search.request import Query, SearchRequest
 
@@ -140,7 +140,8 @@ def examine(state: ProbeState, run: GraphRun) -> Step:
             warnings = [str(failed)]
             attempt = attempt.model_copy(update={"abstained": False, "why": failed.brief})
         else:
-            cited = dict.fromkeys(evidence[n].id for n in output.citations if 0 <= n < len(evidence))
+            numbers = dict.fromkeys(output.citations)
+            cited = [one.id for n in numbers if (one := named(n, evidence, "an answer to a probe", warnings))]
             reply = {"answer": output.answer, "abstained": not output.answerable, "cited": tuple(cited)}
             attempt = attempt.model_copy(update=reply)
     moment = "after" if state["round"] else "before"
@@ -164,7 +165,7 @@ def grade(state: SessionState, run: GraphRun) -> Step:
             output = yield run.call("grader", GraderInput(items=items))
         except RoleFailed as failed:
             warnings, missing = [str(failed)], failed.brief
-    grades = {grade.n: grade for grade in output.grades}
+    grades = of_shown(output.grades, [item.n for item in items], "the Grader graded", warnings)
     graded = [_graded(attempt, grades.get(n), missing) for n, attempt in enumerate(attempts, 1)]
     changes = {probe.id: {moment: attempt} for probe, attempt in zip(probes, graded, strict=True)}
     run.bank.update_probes(run.scope, changes)

@@ -29,7 +29,7 @@ def told(cycle):
         "episode_trigger": Always(EpisodeTriggerOutput(boundaries=[])),
         "fact_judge": Always(FactJudgeOutput(verdicts=[])),
     }
-    for text, fact in [("I keep bees", "Ana keeps bees"), ("I row boats", "Ana rows boats")]:
+    for text, fact in [("I keep bees", "Ana keeps bees"), ("I keep wasps now", "Ana keeps wasps now")]:
         cycle.remember(
             text, constructor=Scripted(ConstructorOutput(facts=[FactDraft(text=fact, turn=1)])), **quiet
         )
@@ -68,7 +68,7 @@ def test_the_gap_is_closed_by_a_new_query_and_evidence_is_united(told):
     thinker = Scripted(
         AnswerabilityOutput(answerable=False, gap="what she rows"), AnswerabilityOutput(answerable=True)
     )
-    reasoner = Scripted(QueryReasonerOutput(query="rows boats"))
+    reasoner = Scripted(QueryReasonerOutput(query="keeps wasps now"))
     out = told.recall(
         "bees?",
         judge=DOUBT,
@@ -130,7 +130,7 @@ def test_one_shot_has_no_retry_and_no_refinement(told):
 
 def _conflict(value):
     numbers = {view.text: view.n for view in value.candidates}
-    pair = Conflict(memory=numbers["Ana rows boats"], other=numbers["Ana keeps bees"])
+    pair = Conflict(memory=numbers["Ana keeps wasps now"], other=numbers["Ana keeps bees"])
     return JudgeOutput(relevant=[0, 1], conflicts=[pair], sufficient=True)
 
 
@@ -159,17 +159,17 @@ def test_a_turn_and_the_fact_read_from_it_are_no_conflict(told):
 
 def test_a_persons_correction_is_newer_than_all_that_was_said_before(told):
     fact = next(entry for entry in told.bank.entries(ANA, granularity="fact") if "bees" in entry.text)
-    told.bank.edit(ANA, fact.id, "Ana keeps geese")
+    told.bank.edit(ANA, fact.id, "Ana keeps geese now")
 
     def judge(value):
         numbers = {view.text: view.n for view in value.candidates}
-        pair = Conflict(memory=numbers["Ana keeps geese"], other=numbers["Ana rows boats"])
+        pair = Conflict(memory=numbers["Ana keeps geese now"], other=numbers["Ana keeps wasps now"])
         return JudgeOutput(relevant=[0], conflicts=[pair], sufficient=True)
 
     answerer = Scripted(AnswererOutput(answer="x", answerable=True, citations=[]))
     told.recall("What does Ana keep?", judge=Scripted(judge), answerer=answerer)
     current = {view.text: view.current for view in answerer.seen[0].evidence}
-    assert (current["Ana keeps geese"], current["Ana rows boats"], current["I keep bees"]) == (
+    assert (current["Ana keeps geese now"], current["Ana keeps wasps now"], current["I keep bees"]) == (
         True,
         False,
         False,
@@ -187,26 +187,26 @@ def test_the_facts_of_a_corrected_turn_are_outdated(told):
 
 def test_a_queued_conflict_is_settled_by_the_next_remember(told):
     facts = {entry.text: entry.id for entry in told.bank.entries(ANA, granularity="fact")}
-    told.bank.queue_conflict(ANA, facts["Ana keeps bees"], facts["Ana rows boats"], "made up")
-    refresher = Scripted(RefresherOutput(edits=[Refresh(op="UPDATE", memory=0, text="Ana rows boats")]))
+    told.bank.queue_conflict(ANA, facts["Ana keeps bees"], facts["Ana keeps wasps now"], "made up")
+    refresher = Scripted(RefresherOutput(edits=[Refresh(op="UPDATE", memory=0, text="Ana keeps wasps now")]))
     told.remember(
-        "I row boats on Sundays",
+        "I keep wasps now on Sundays",
         judge=Always(JudgeOutput(relevant=[0], sufficient=True)),
         refresher=refresher,
         constructor=Scripted(ConstructorOutput(facts=[])),
         episode_trigger=Always(EpisodeTriggerOutput(boundaries=[])),
     )
-    assert told.facts() == ["Ana rows boats"]
+    assert told.facts() == ["Ana keeps wasps now"]
     assert told.bank.conflicts(ANA) == []
 
 
 def test_a_switch_refreshes_at_once(told):
     def judge(value):
         numbers = {view.text: view.n for view in value.candidates}
-        pair = Conflict(memory=numbers["Ana keeps bees"], other=numbers["Ana rows boats"])
+        pair = Conflict(memory=numbers["Ana keeps bees"], other=numbers["Ana keeps wasps now"])
         return JudgeOutput(relevant=[0], conflicts=[pair], sufficient=True)
 
-    refresher = Scripted(RefresherOutput(edits=[Refresh(op="UPDATE", memory=0, text="Ana rows boats")]))
+    refresher = Scripted(RefresherOutput(edits=[Refresh(op="UPDATE", memory=0, text="Ana keeps wasps now")]))
     told.recall(
         "Ana?",
         judge=Scripted(judge),
@@ -214,13 +214,13 @@ def test_a_switch_refreshes_at_once(told):
         answerer=ANSWER,
         settings=switched(told, recall_refresh=True),
     )
-    assert told.facts() == ["Ana rows boats"]
+    assert told.facts() == ["Ana keeps wasps now"]
 
 
 def test_evidence_only_asks_no_answerer(told):
     out = told.recall("What does Ana keep?", answerer=Scripted(), context={"evidence_only": True})["answer"]
     assert (out["mode"], out["answer"], out["answerable"]) == ("evidence", None, None)
-    assert out["evidence"][0]["text"] in ("Ana keeps bees", "I keep bees")
+    assert "keep" in out["evidence"][0]["text"]
 
 
 def test_budgets_of_a_run_cut_the_evidence(told):
