@@ -19,7 +19,9 @@ class Edit(BaseModel):
     UPDATE: insert `entry` as successor of `target`, close the predecessor's validity; older evidence than
     `target` goes before it instead.
     MERGE: unite `entry`'s turns into `target` (text unchanged), nothing inserted.
-    DELETE: `target` becomes forgotten; only with `quote` (the user's words) or `retention=True`.
+    DELETE: `target` becomes forgotten; only with `quote` (the user's words) or `retention=True`. With
+    `asked_in`, the turn in which the user asked for it, it is erased for good, with `also`, what holds their
+    words, and that turn.
     NONE: nothing; kept so that the reason is reported.
     """
 
@@ -32,6 +34,8 @@ class Edit(BaseModel):
     actor: str = "constructor"
     quote: str | None = None
     retention: bool = False
+    also: tuple[str, ...] = ()
+    asked_in: str | None = None
 
 
 class Rejected(BaseModel):

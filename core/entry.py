@@ -175,9 +175,13 @@ def _latest(entry: Entry) -> datetime | None:
     return _corrected_at(entry) or min((time for time in (happened, entry.observed_at) if time), default=None)
 
 
+PERSON = "user"
+"""Who changes entries by hand, as actor and in the log."""
+
+
 def is_correction(entry: Entry) -> bool:
     """Whether a person edited a memory into this one, not a role."""
-    return entry.actor == "user" and bool(entry.supersedes)
+    return entry.actor == PERSON and bool(entry.supersedes)
 
 
 def _earliest(entry: Entry) -> datetime | None:

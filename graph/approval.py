@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from langgraph.types import interrupt
 
 from memcycle.core.edit import Edit
+from memcycle.core.language.tokens import content_stems
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.events import APPROVAL
 
@@ -19,13 +20,15 @@ HOW = (
     '{"n": 1, "decision": "approve" | "edit" | "reject", "text": "..."}; what is not named is rejected.'
 )
 APPROVED, EDITED, REJECTED = "approved by a person", "edited by a person", "a person rejected it"
+REJECTED_BEFORE = "a person rejected it before; `memory.edit` changes a memory all the same"
 
 
 class Approved(NamedTuple):
-    """Edits that may be written, in order, and what a person rejected, in words."""
+    """Edits that may be written, in order, and what a person rejected: in words, and now `declined`."""
 
     edits: list[Edit]
     rejected: list[dict[str, str]]
+    declined: Sequence[Edit] = ()
 
 
 class _Unclear(Exception):
@@ -37,9 +40,11 @@ def approved(run: GraphRun, edits: Sequence[Edit]) -> Approved:
 
     An answer that cannot be read is asked for again, with `problem` saying why.
     """
-    places = [at for at, edit in enumerate(edits) if _needs(run, edit)]
+    before = [edit for edit in edits if run.bank.declined(run.scope, _changes(edit))]
+    again = [_refused(edit, REJECTED_BEFORE) for edit in before]
+    places = [at for at, edit in enumerate(edits) if edit not in before and _needs(run, edit)]
     if not places:
-        return Approved(list(edits), [])
+        return Approved([edit for edit in edits if edit not in before], again)
     payload = {
         "type": APPROVAL,
         "user": run.scope.user,
@@ -53,16 +58,41 @@ def approved(run: GraphRun, edits: Sequence[Edit]) -> Approved:
     while True:
         answer = interrupt(payload | problem)
         try:
-            return _decided(edits, places, _read(answer, edits, places))
+            found = _decided(edits, places, _read(answer, edits, places))
+            run.bank.decline(run.scope, [change for edit in found.declined for change in _changes(edit)])
+            allowed = [edit for edit in found.edits if edit not in before]
+            return Approved(allowed, [*again, *found.rejected], found.declined)
         except _Unclear as unclear:
             problem = {"problem": str(unclear)}
 
 
+def of_turn(target: str | None, turn: str) -> str:
+    """The change of an entry that a turn speaks for, in whatever words."""
+    return f"{target or ''}|@{turn}"
+
+
+def _changes(edit: Edit) -> list[str]:
+    """What is rejected with an edit: the same words in place of the same entry, from whatever turn they come;
+    any change of it by the same turn; and the same words of that turn, whatever they shall do."""
+    if edit.entry is None:
+        return [of_turn(edit.target, edit.asked_in)] if edit.asked_in else []
+    words = " ".join(sorted(set(content_stems(edit.entry.text))))
+    pair = [f"{edit.target}|{words}"] if edit.target else []
+    by_turn = [of_turn(edit.target, turn) for turn in edit.entry.turns if edit.target]
+    return [*pair, *by_turn, *(f"{words}|@{turn}" for turn in edit.entry.turns)]
+
+
+def _refused(edit: Edit, why: str) -> dict[str, str]:
+    return {"text": edit.entry.text if edit.entry else "", "why": why}
+
+
 def _needs(run: GraphRun, edit: Edit) -> bool:
     approval = run.settings.approval
+    named = run.bank.get(run.scope, [edit.target]) if edit.target else []
+    if edit.asked_in and all(one.turns == (edit.asked_in,) and one.granularity == "raw" for one in named):
+        return False  # a request of which memory holds nothing else
     if (edit.op == "DELETE" and approval.delete) or (edit.op == "UPDATE" and approval.update):
         return True
-    named = run.bank.get(run.scope, [edit.target]) if edit.target else []
     facts = [one for one in (edit.entry, *named) if one is not None and one.granularity == "fact"]
     return edit.op != "NONE" and any(one.kind in approval.kinds for one in facts)
 
@@ -109,15 +139,17 @@ def _decided(
 ) -> Approved:
     allowed: list[Edit] = []
     rejected: list[dict[str, str]] = []
+    declined: list[Edit] = []
     for at, edit in enumerate(edits):
         decision, text = decisions.get(at, ("reject", "")) if at in places else ("as it is", "")
         if decision == "reject":
-            rejected.append({"text": edit.entry.text if edit.entry else "", "why": REJECTED})
+            rejected.append(_refused(edit, REJECTED))
+            declined.append(edit)
         elif decision == "edit":
             allowed.append(_noted(_reworded(edit, text), EDITED))
         else:
             allowed.append(_noted(edit, APPROVED) if at in places else edit)
-    return Approved(allowed, rejected)
+    return Approved(allowed, rejected, declined)
 
 
 def _reworded(edit: Edit, text: str) -> Edit:

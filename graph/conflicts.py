@@ -114,7 +114,7 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
     if edit.op == "DELETE":
         request = requested_deletion(edit.quote, conflicts.turns)
         if request is not None:
-            into.edits.append(_edit("DELETE", target, edit, quote=edit.quote))
+            into.supersede.append(ConflictRef(memory=target.id, turn=request.id, other=None, why=edit.why))
         elif any(ref["turn"] for ref in refs):
             into.supersede.extend(ref for ref in refs if ref["turn"])
         else:

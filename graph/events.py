@@ -135,6 +135,7 @@ class Remembered(_Event):
     reextracted: list[str]
     uncovered: list[str]
     rejected: int
+    forgetting: int
     warnings: int
 
 
@@ -338,7 +339,7 @@ _FIELDS: Mapping[str, Callable[[Update], dict[str, Any] | None]] = {
     "triggered": lambda update: {"episodes": len(update["episodes"])},
     "remembered": lambda update: {
         **update["result"],
-        **{name: len(update["result"][name]) for name in ("rejected", "warnings")},
+        **{name: len(update["result"][name]) for name in ("rejected", "forgetting", "warnings")},
     },
     "thought": lambda update: {"answerable": update["gap"]["answerable"], "route": update[EDGE].label},
     "refined": lambda update: {"new_query": bool(update["plans"])},

@@ -7,12 +7,13 @@ from typing import Literal
 from memcycle.agents.constructor import FactDraft
 from memcycle.agents.fact_judge import FactJudgeInput, FactVerdict, NewFact
 from memcycle.agents.views import MemoryView, TurnView
-from memcycle.core.edit import Edit, Rejected
+from memcycle.core.edit import Rejected
 from memcycle.core.entry import Entry, is_older, same_speaker, same_text
 from memcycle.core.errors import EmbeddingFailed
 from memcycle.core.language.date_forms import another_occasion
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.turn import Turn
+from memcycle.graph.approval import REJECTED_BEFORE, of_turn
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.guards import (
     ANOTHER_MATTER,
@@ -20,7 +21,6 @@ from memcycle.graph.guards import (
     excludes,
     plainly_said,
     relative_reading,
-    requested_deletion,
     same_matter,
     stands_in,
     support,
@@ -80,7 +80,6 @@ class Outcome:
     """What came of the drafts so far. `unread`: turns with facts that could not be embedded."""
 
     facts: list[Decided] = field(default_factory=list)
-    deletions: list[Edit] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
@@ -252,6 +251,9 @@ def decide(
         if op == "UPDATE" and chosen is not None and not same_matter(item.draft.text, item.speaker, chosen):
             outcome.refuse(chosen.text, ANOTHER_MATTER)
             op, chosen, why = "ADD", None, ""
+        if run.settings.approval.is_asked and _declined(run, item, chosen):
+            outcome.refuse(item.draft.text, REJECTED_BEFORE)
+            continue
         if op == "UPDATE" and not run.switches.refresher:
             op, chosen, why = "ADD", None, "the Refresher is switched off"
         if op in ("ADD", "UPDATE") and run.switches.refresher:
@@ -259,6 +261,13 @@ def decide(
             op, chosen = ("ADD", later) if later is not None else (op, chosen)
         outcome.facts.append(Decided(item.draft, item.turn, item.related, op, chosen, why))
     _report_kept([memory for _, memory in waiting], outcome)
+
+
+def _declined(run: GraphRun, item: Grounded, chosen: Entry | None) -> bool:
+    """Whether a person rejected what the turn says in place of a stored fact, in whatever words."""
+    known = [one for one in (chosen, *item.near) if one is not None]
+    close = [one for one in known if same_matter(item.draft.text, item.speaker, one)]
+    return run.bank.declined(run.scope, [of_turn(one.id, item.turn.id) for one in close])
 
 
 def _report_kept(waiting: Sequence[Entry], outcome: Outcome) -> None:
@@ -286,13 +295,8 @@ def _heir(grounded: Sequence[Grounded], turn: str, memory: Entry) -> int | None:
 
 
 def _settled(item: Grounded, target: Entry, outcome: Outcome) -> bool:
-    """Whether the deletion is done, as the user asked in the quoted words, or ignored, since it rests on an
-    equal statement; else the fact goes on as an update."""
-    quote = item.draft.quote or item.draft.text
-    if requested_deletion(quote, [item.turn]) is not None:
-        quoted = item.draft.quote or item.turn.text
-        outcome.deletions.append(Edit(op="DELETE", target=target.id, reason="the user asked", quote=quoted))
-        return True
+    """Whether a deletion that nobody asked for is ignored, since it rests on an equal statement; else the
+    fact goes on as an update."""
     if item.repeats(target):
         outcome.refuse(item.draft.text, "ignored: a deletion that rests only on an equal statement")
         return True

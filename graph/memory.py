@@ -48,7 +48,10 @@ def _conversation(state: MemoryState) -> dict[str, Any]:
 
 
 def _remembered(output: dict[str, Any]) -> dict[str, Any]:
-    return {"remembered": {**output["result"], "usage": output.get("usage") or {}}}
+    remembered = {**output["result"], "usage": output.get("usage") or {}}
+    # Marked, so that it is never taken for something that was said.
+    told = [AIMessage(text, additional_kwargs={"memcycle": "told"}) for text in remembered["forgetting"]]
+    return {"remembered": remembered, "messages": told}
 
 
 def _nothing(_: MemoryState) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Result(TypedDict):
     """What a remember run did, by id; `rejected` and `warnings` in words.
 
     `reextracted`: turns read once more because facts held too little of them; `uncovered`: those of which
-    facts still do.
+    facts still do. `forgetting`: what came of each request to forget, in words.
     """
 
     turns: list[str]
@@ -112,6 +112,7 @@ class Result(TypedDict):
     reextracted: list[str]
     uncovered: list[str]
     rejected: list[dict[str, str]]
+    forgetting: list[str]
     warnings: list[str]
 
 

@@ -193,7 +193,7 @@ def _add(runs: IngestRuns, scope: Scope, chunk: Sequence[Turn], result: Ingested
     added = runs.run(scope, label, begin)
     for name in _ADDED:
         setattr(result, name, getattr(result, name) + len(getattr(added, name)))
-    result.warnings += added.warnings
+    result.warnings += [*added.warnings, *added.forgetting]
     result.rejected += added.rejected
     result.usage = add_usage(result.usage, added.usage)
     return True

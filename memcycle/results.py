@@ -95,6 +95,8 @@ class Added(Outcome):
         reextracted: Ids of turns read once more, in bulk import, because facts held too little of their
             words. uncovered: those of which they still do.
         rejected: What was proposed and not stored.
+        forgetting: What came of each request to forget something: that it is done, or what stands in the way
+            and what to call.
         warnings: What did not go as it should, in words.
         usage: Model calls and tokens by role.
     """
@@ -109,6 +111,7 @@ class Added(Outcome):
     reextracted: list[str] = []
     uncovered: list[str] = []
     rejected: list[Refused] = []
+    forgetting: list[str] = []
     warnings: list[str] = []
     usage: Usage = {}
 

@@ -34,6 +34,7 @@ from memcycle.stores.writer import Writer, unknown
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from memcycle.core.language.forget_requests import Request
     from memcycle.stores.doctor import Mended
     from memcycle.stores.search.request import Hit, SearchRequest
     from memcycle.stores.search.search import Ranking
@@ -343,6 +344,8 @@ class Bank:
                 turn_rows.mark(writer.conn, scope, turns, state)
             if close_segment_at is not None:
                 session_rows.close_segment(writer.conn, scope, session_of(scope), close_segment_at)
+        if any(edit.asked_in is not None for edit in proposed) and applied.deleted:
+            self.indexes.mirror.wipe()
         return applied
 
     def _redacted(self, proposed: Sequence[Edit]) -> list[Edit]:
@@ -350,6 +353,21 @@ class Bank:
             edit if edit.entry is None else edit.model_copy(update={"entry": self.redactor.entry(edit.entry)})
             for edit in proposed
         ]
+
+    def decline(self, scope: Scope, changes: Iterable[str]) -> None:
+        """Keeps in mind, as hashes, changes that a person rejected."""
+        with self._write() as writer:
+            meta.bury(writer.conn, scope, "change", changes)
+
+    def declined(self, scope: Scope, changes: Iterable[str]) -> bool:
+        """Whether a person rejected one of these changes."""
+        with self.ledger.look() as conn:
+            return any(meta.is_forgotten(conn, scope, "change", change) for change in changes)
+
+    def saying(self, scope: Scope, request: "Request") -> list[Entry]:
+        """Entries of any status of which a sentence has all the words that a request to forget names."""
+        with self.ledger.read() as conn:
+            return forgetting.saying(conn, scope, request)
 
     def edit(self, scope: Scope, entry_id: str, text: str, *, why: str = "") -> Entry:
         """Replaces an entry by one with another text and returns that; see `edits.revise`."""
@@ -384,6 +402,21 @@ class Bank:
                 forgetting.forget(writer, scope, doomed)
         self.indexes.mirror.wipe()
         return [one.entry.id for one in doomed]
+
+    def forget_turns(self, scope: Scope, said: Sequence[Turn]) -> None:
+        """Deletes turns for good, and keeps those that are not stored yet from being taken in.
+
+        Facts that were read from them stay: what is asked to be forgotten is found by `saying`.
+
+        Raises:
+            StoreError: as `forget`.
+        """
+        with self._write() as writer:
+            known = [turn_rows.known(writer.conn, scope, turn) for turn in said]
+            raws = entries.by_turns(writer.conn, scope, [turn.id for turn in known if turn], "raw")
+            meta.bury(writer.conn, scope, "turn", [turn_rows.identity_of(turn) for turn in said])
+            forgetting.forget(writer, scope, raws)
+        self.indexes.mirror.wipe()
 
     def forget_user(self, user: str, workspace: str | None = None) -> int:
         """Deletes everything of a user, in all workspaces unless one is named, and wipes it from all files.

@@ -4,21 +4,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memcycle.core.edit import Action, Applied, Edit, Rejected
-from memcycle.core.entry import Entry, departure, entry_id, is_older, same_text
+from memcycle.core.entry import PERSON, Entry, departure, entry_id, is_older, same_text
 from memcycle.core.errors import BadInput
+from memcycle.core.language.forget_requests import holds, request_of
 from memcycle.core.language.names import NAMES, borne_out
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger import entries, events, meta, turns
+from memcycle.stores import forgetting
+from memcycle.stores.ledger import entries, events, items, meta, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.writer import Writer, united, unknown
 
 if TYPE_CHECKING:
     from memcycle.stores.indexes import Vectors
-
-
-PERSON = "user"
-"""Who changes entries by hand, in the log."""
 
 
 class Prepared(NamedTuple):
@@ -66,7 +64,8 @@ def _apply_one(writer: Writer, scope: Scope, item: Prepared, embedder: str | Non
     if edit.op == "NONE":
         raise _Refused(edit.reason or "nothing to change")
     if edit.op == "DELETE":
-        applied.deleted.append(_delete(writer, scope, edit))
+        erases = edit.asked_in is not None
+        applied.deleted.append(_erase(writer, scope, edit) if erases else _delete(writer, scope, edit))
         return
     entry = _owned(scope, edit)
     _check_turns(writer, scope, edit, entry)
@@ -244,6 +243,21 @@ def _delete(writer: Writer, scope: Scope, edit: Edit) -> str:
     after = writer.dismiss(target, "expired" if edit.retention else None)
     writer.record([events.line(action, target.entry, after.entry)], actor=edit.actor, why=edit.reason)
     return target.entry.id
+
+
+def _erase(writer: Writer, scope: Scope, edit: Edit) -> str:
+    """Erases what a person asked to forget and the turn in which they did; done before, it is done."""
+    target, asked_in = str(edit.target), str(edit.asked_in)
+    if entries.one(writer.conn, scope, target) is None and turns.by_ids(writer.conn, scope, [asked_in]):
+        raise _Refused(f"no entry {target} in this memory")
+    request = request_of(edit.quote or "")
+    words = request.words if request is not None else frozenset[str]()
+    doomed = forgetting.asked_away(writer.conn, scope, [target, *edit.also], words)
+    own = entries.by_turns(writer.conn, scope, [asked_in], "raw")
+    forgetting.forget(writer, scope, list({one.entry.id: one for one in (*doomed, *own)}.values()))
+    if request is not None:
+        items.erase_of(writer.conn, scope.user, lambda text: holds(request, text, None))
+    return target
 
 
 def revise(

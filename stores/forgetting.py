@@ -1,10 +1,11 @@
 """Hard delete: what else holds an entry's words, and leaving none of them in any table."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from memcycle.core.entry import Entry
-from memcycle.core.language.tokens import content_stems
+from memcycle.core.language.forget_requests import Request, repeats
+from memcycle.core.language.tokens import based, content_stems
 from memcycle.core.scope import Scope
 from memcycle.stores import undo
 from memcycle.stores.ledger import entries, events, links, meta, outbox, probes, turns, weights
@@ -41,6 +42,34 @@ def doomed(conn: sqlite3.Connection, scope: Scope, entry_id: str, *, only: bool)
     if stored is None:
         return []
     return [stored] if only else [stored, *holders(conn, stored.entry)]
+
+
+def saying(conn: sqlite3.Connection, scope: Scope, request: Request) -> list[Entry]:
+    """Entries of any status of which a sentence has all the words that a request to forget names."""
+    found = [name for name, text in entries.texts(conn, scope) if repeats(request, text)]
+    return [one.entry for one in entries.by_ids(conn, scope, found).values()]
+
+
+def asked_away(
+    conn: sqlite3.Connection, scope: Scope, ids: Iterable[str], words: Collection[str]
+) -> list[StoredEntry]:
+    """What erasing these entries removes: of the facts of their turns those that share one of the words.
+
+    An episode goes alone: its turns say much else.
+    """
+    chosen = list(entries.by_ids(conn, scope, ids).values())
+    own = {one.entry.id for one in chosen}
+    told = [stored.entry for stored in chosen if stored.entry.granularity != "episode"]
+    held = {one.entry.id: one for entry in told for one in holders(conn, entry)}
+    return [
+        *chosen,
+        *(
+            one
+            for one in held.values()
+            if one.entry.id not in own
+            and (one.entry.granularity != "fact" or set(words) & set(based(content_stems(one.entry.text))))
+        ),
+    ]
 
 
 def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:

@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from memcycle.core.edit import Event
-from memcycle.core.entry import Entry
+from memcycle.core.entry import PERSON, Entry
 from memcycle.core.errors import BadInput
 from memcycle.core.probe import REPAIRER, Probe
 from memcycle.core.scope import Scope
-from memcycle.stores.edits import PERSON
 from memcycle.stores.ledger import entries, events, links, sessions
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.events import Logged

@@ -7,24 +7,16 @@ import re
 from collections.abc import Iterable, Sequence
 
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
-from memcycle.agents.rules.content import content, numbers, share
+from memcycle.agents.rules.content import content, numbers
 from memcycle.agents.rules.slots import contradiction
 from memcycle.agents.rules.statements import Statement, is_news, statements_of, when_of
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import Kind, same_speaker, same_text
 from memcycle.core.language.date_forms import Reading
+from memcycle.core.language.forget_requests import requests_in
 from memcycle.core.language.names import entities_of, person_names, places_of
-from memcycle.core.language.sentences import split_sentences
 from memcycle.core.language.tokens import STOPWORDS, tokenize
 
-_FORGET = re.compile(
-    r"^(?:(?:hey|ok|okay|also|and|so|please|actually|now)[\s,]+)*(?:(?:can|could|would)\s+you\s+(?:please\s+)?"
-    r"|i\s+(?:want|need|would\s+like)\s+you\s+to\s+)?(?:please\s+)?(?:forget|delete|erase|remove)\s+"
-    r"(?:the\s+(?:fact|memory|note)\s+)?(?:that|about|what\s+i\s+(?:said|told\s+you)\s+about"
-    r"|everything\s+(?:about|on)|my|of|where|which)\s+\S.*$",
-    re.IGNORECASE | re.DOTALL,
-)
-_FORGETTING = content("forget delete erase remove fact memory note everything")
 _PREFERENCE = re.compile(
     r"\b(?:like|love|hate|prefer|enjoy|dislike|adore)s?\b|\bcan['’]t stand\b|\bfavou?rites?\b|\bfan of\b",
     re.IGNORECASE,
@@ -36,7 +28,6 @@ _LASTING = re.compile(
 _PASSING = re.compile(
     r"\b(?:am|is|are|been)\s+(?:\w+ly\s+)?\w+ing\b|['’](?:m|re|ve|s)\s+\w+(?:ing|ed)\b", re.IGNORECASE
 )
-LEAST_MATCH = 0.5
 MOST_KEYWORDS, SHORTEST = 10, 3
 
 
@@ -46,22 +37,12 @@ def constructor(value: ConstructorInput) -> ConstructorOutput:
     stored = [memory for memory in value.memories if memory.granularity == "fact"]
     found: list[FactDraft] = []
     for turn in (turn for turn in value.turns if turn.role == "human"):
-        request = forget_request(turn.text)
-        target = forget_target(request, stored) if request else None
-        for statement in statements_of(turn.text):
-            if request is None or statement.text not in request:
-                found.append(_with_edit(draft_of(turn, statement, speakers), turn, stored))
-        if request and target:
-            found.append(
-                FactDraft(
-                    text=target.text,
-                    turn=turn.n,
-                    quote=request,
-                    speaker=turn.speaker,
-                    edit="DELETE",
-                    target=target.n,
-                )
-            )
+        requests = [request.text for request in requests_in(turn.text)]
+        found += [
+            _with_edit(draft_of(turn, statement, speakers), turn, stored)
+            for statement in statements_of(turn.text)
+            if not any(statement.text in request for request in requests)
+        ]
     return ConstructorOutput(facts=found)
 
 
@@ -106,15 +87,3 @@ def _with_edit(draft: FactDraft, turn: TurnView, stored: Iterable[MemoryView]) -
         if against and is_news(draft.text, turn.time, memory):
             return draft.model_copy(update={"edit": "UPDATE", "target": memory.n})
     return draft
-
-
-def forget_request(text: str) -> str | None:
-    """The sentence in which a person asks to forget something, as it stands in the text, else None."""
-    return next((one for _, _, one in split_sentences(text) if _FORGET.match(one)), None)
-
-
-def forget_target(request: str, memories: Sequence[MemoryView]) -> MemoryView | None:
-    """The memory a request to forget speaks of: most of its words, else None."""
-    asked = content(request) - _FORGETTING
-    best = max(memories, key=lambda memory: (share(asked, content(memory.text)), -memory.n), default=None)
-    return best if best and share(asked, content(best.text)) >= LEAST_MATCH else None

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from memcycle.agents.rules.constructor import forget_request
 from memcycle.agents.rules.content import content, denies, own_words, reports
 from memcycle.agents.rules.slots import SPEAKER, owner_of
 from memcycle.agents.rules.statements import FIRST_PERSON, SMALL_TALK, sentences_of, supposes
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
+from memcycle.core.language.forget_requests import requests_in
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import Slot, asked_slot, bare, focus, is_question, question_language
 from memcycle.core.language.tokens import unbroken
@@ -194,7 +194,7 @@ def _sentences(parsed: ParsedQuestion, memory: MemoryView) -> Iterator[str]:
         topics = (
             memory.granularity == "episode" and _TOPICS.match(text) and not _OF_TALK.search(parsed.question)
         )
-        states = not (is_question(text) or wished or topics or forget_request(text))
+        states = not (is_question(text) or wished or topics or requests_in(text))
         if states and content(text) - SMALL_TALK:
             yield text
 

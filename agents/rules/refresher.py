@@ -1,7 +1,6 @@
 """Refresher without a model: the newer statement replaces the older, doubt changes nothing (AMA 3.4)."""
 
 from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, RefresherOutput
-from memcycle.agents.rules.constructor import forget_request, forget_target
 from memcycle.agents.rules.judge import untrue_by, when
 from memcycle.agents.rules.slots import contradiction
 from memcycle.agents.rules.statements import is_news, statements_of, when_of
@@ -9,7 +8,7 @@ from memcycle.agents.views import MemoryView, TurnView
 
 
 def refresher(value: RefresherInput) -> RefresherOutput:
-    """At most one edit a memory of the conflict set; DELETE only in the user's own words."""
+    """At most one edit a memory of the conflict set; what is asked to be forgotten is no conflict."""
     edits: dict[int, Refresh] = {}
     for conflict in value.conflicts:
         edit = _settle(conflict)
@@ -22,9 +21,6 @@ def refresher(value: RefresherInput) -> RefresherOutput:
 def _settle(conflict: ConflictView) -> Refresh:
     memory, turn = conflict.memory, conflict.turn
     if turn is not None and turn.role == "human":
-        request = forget_request(turn.text)
-        if request and forget_target(request, [memory]):
-            return Refresh(op="DELETE", memory=memory.n, turn=turn.n, quote=request, why="asked to forget it")
         return _by_turn(memory, turn)
     if conflict.other is not None:
         return _by_memory(memory, conflict.other)

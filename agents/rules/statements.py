@@ -15,11 +15,10 @@ from memcycle.agents.views import MemoryView
 from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import is_question
-from memcycle.core.language.sentences import corrects, split_sentences
+from memcycle.core.language.sentences import FENCE, corrects, split_sentences
 from memcycle.core.language.tokens import per_text
 
 FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b|\bi\b|\bi['’]", re.IGNORECASE)
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _CODE = re.compile(
     r"^\s*(?:[>#|]|\$ |(?:def|class|import|from|return|select|const|let|var|function)\b.*[(){};=*])"
     r"|[{};]\s*$|=>|==|\w\(\)|</?\w+>",
@@ -86,7 +85,7 @@ def statements_of(text: str) -> tuple[Statement, ...]:
 
 def sentences_of(text: str) -> Iterator[Statement]:
     """The sentences of a text but for code and what stands in fences."""
-    plain = _FENCE.sub(lambda fence: "\n" * len(fence[0]), text) if "```" in text else text
+    plain = FENCE.sub(lambda fence: "\n" * len(fence[0]), text) if "```" in text else text
     for begin, end, sentence in split_sentences(plain):
         if not _CODE.search(sentence[:MOST]):
             yield Statement(begin, end, sentence)

@@ -170,6 +170,19 @@ def same_matter(new: str, speaker: str | None, old: str, other: str | None) -> b
     return any(_bears_on(one, two) for one in _read(new, speaker) for two in _read(old, other))
 
 
+class Core(NamedTuple):
+    """Whom a sentence is about, and the words of what is said and of what, without circumstances."""
+
+    whose: frozenset[str]
+    words: frozenset[str]
+
+
+def core_of(text: str, speaker: str | None) -> Core:
+    """The core of a text's first sentence."""
+    first = next(iter(_read(text, speaker)), None)
+    return Core(first.whose, first.things | {first.head}) if first else Core(frozenset(), frozenset())
+
+
 def same_slot(one: str, speaker: str | None, two: str, other: str | None) -> bool:
     """Whether two statements tell of one subject what can have one value at a time only."""
     return any(

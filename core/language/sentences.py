@@ -25,6 +25,8 @@ _CORRECTING = re.compile(
     r"|, (?:and )?not (?:(?:on|in|at|the) )*\S+(?: \S+)?\W*$",
     re.IGNORECASE,
 )
+FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+"""Code in a message."""
 _CAPTION = re.compile(r"\[image:[^\]]*\]", re.IGNORECASE)
 _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d"
 # A run of points or of emoji is looked at once, from where it begins; from each of its places it would cost

@@ -10,6 +10,8 @@ from memcycle.agents.guide import GuideInput, GuideOutput
 from memcycle.agents.judge import JudgeInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import run_rules
+from memcycle.core.edit import Applied, Edit
+from memcycle.core.entry import Entry
 from memcycle.core.errors import RoleFailed
 from memcycle.core.theta import Extraction
 from memcycle.core.turn import Turn
@@ -18,6 +20,7 @@ from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.episodes import cut, writer_calls, written
 from memcycle.graph.facts import Outcome, decide, fact_judge_input, ground, with_nearest
+from memcycle.graph.forgetting import ASKED, DONE, NOT_ALLOWED, settle
 from memcycle.graph.guards import missing_words, uncovered
 from memcycle.graph.node import Step
 from memcycle.graph.remember.chunk import (
@@ -33,6 +36,7 @@ from memcycle.graph.search import (
     as_is,
     find,
     memory_views,
+    named,
     of_shown,
     read_plans,
     read_verdict,
@@ -142,8 +146,14 @@ def refresh(state: RememberState, run: GraphRun) -> Step:
 
 def approve(state: RememberState, run: GraphRun) -> dict[str, Any]:
     """A person lets the edits stand, changes or rejects them, where the settings ask for that."""
-    found = approved(run, edits_of(state))
-    return {"edits": dumped(found.edits), "result": _result(state, rejected=found.rejected)}
+    edits = edits_of(state)
+    found = approved(run, edits)
+    result, left = _result(state, rejected=found.rejected), {edit.target for edit in found.edits}
+    told = [NOT_ALLOWED for edit in edits if edit.asked_in and edit.target not in left]
+    return {
+        "edits": dumped(found.edits),
+        "result": {**result, "forgetting": [*result.get("forgetting", []), *told]},
+    }
 
 
 def apply_refresh(state: RememberState, run: GraphRun) -> dict[str, Any]:
@@ -225,7 +235,8 @@ def check(state: RememberState, run: GraphRun) -> Step:
     numbered = dict(enumerate([*turns, *window(run, turns)], 1))
     outcome = Outcome(warnings=list(state["warnings"]))
     drafts = [FactDraft.model_validate(draft) for draft in state["drafts"]]
-    grounded = with_nearest(run, ground(drafts, numbered, turns, outcome), outcome)
+    asked = settle(run, turns, drafts, _pointed_at(state, run, turns, drafts, outcome))
+    grounded = with_nearest(run, ground(asked.drafts, numbered, turns, outcome), outcome)
     value, verdicts = fact_judge_input(run, grounded, state["supersede"]), {}
     if value.facts:
         try:
@@ -240,6 +251,7 @@ def check(state: RememberState, run: GraphRun) -> Step:
         for ref in state["supersede"]
         if ref["turn"]
         for entry in run.bank.get(run.scope, [ref["memory"]])
+        if ref["turn"] not in {edit.asked_in for edit in asked.edits}
     ]
     decide(run, grounded, verdicts, shown=memories(state, run), waiting=waiting, outcome=outcome)
     edits = yield from run.env.organisation.organise(outcome.facts, run.made("constructor"))
@@ -249,10 +261,27 @@ def check(state: RememberState, run: GraphRun) -> Step:
         result = {**result, "unextracted": list(unread)}
     return {
         "drafts": [],
-        "edits": dumped([*outcome.deletions, *edits]),
+        # What rests on the turn of a request is written before the request is erased.
+        "edits": dumped([*edits, *asked.edits]),
         "warnings": outcome.warnings,
-        "result": result,
+        "result": {**result, "forgetting": [*result.get("forgetting", []), *asked.told]},
     }
+
+
+def _pointed_at(
+    state: RememberState, run: GraphRun, turns: Sequence[Turn], drafts: Sequence[FactDraft], outcome: Outcome
+) -> dict[str, list[Entry]]:
+    """By turn, the memories that Refresher and Constructor named as what it asks to forget."""
+    shown, found = memories(state, run), dict[str, list[Entry]]()
+    for ref in state["supersede"]:
+        if ref["turn"]:
+            found.setdefault(ref["turn"], []).extend(run.bank.get(run.scope, [ref["memory"]]))
+    for draft in drafts:
+        if draft.edit == "DELETE" and 0 < draft.turn <= len(turns):
+            who = f"the Constructor, of {draft.text!r},"
+            target = named(draft.target, shown, who, outcome.warnings)
+            found.setdefault(turns[draft.turn - 1].id, []).extend([target] if target else [])
+    return found
 
 
 def apply(state: RememberState, run: GraphRun) -> dict[str, Any]:
@@ -266,7 +295,7 @@ def apply(state: RememberState, run: GraphRun) -> dict[str, Any]:
         state, refreshed=[*applied.superseded, *applied.deleted], rejected=refusals(applied.rejected)
     )
     facts = [*result["facts"], *added(applied, edits), *applied.updated]
-    return {"edits": [], "result": {**result, "facts": facts}}
+    return {"edits": [], "result": {**result, "facts": facts, "forgetting": _told(state, edits, applied)}}
 
 
 def trigger(state: RememberState, run: GraphRun) -> Step:
@@ -337,6 +366,12 @@ def _read_so_far(state: RememberState, run: GraphRun) -> list[Turn]:
     """The turns since the last episode, without those that this run has yet to read."""
     left = set(state.get("left") or [])
     return [turn for turn in run.bank.open_segment(run.scope) if turn.id not in left]
+
+
+def _told(state: RememberState, edits: Sequence[Edit], applied: Applied) -> list[str]:
+    """What came of each request to forget, in words."""
+    done = [edit for edit in edits if edit.reason.startswith(ASKED) and edit.target in applied.deleted]
+    return [*state["result"].get("forgetting", []), *(DONE for _ in done)]
 
 
 def _extraction(run: GraphRun) -> Extraction:

@@ -106,5 +106,5 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
 
 def _remembered(output: dict[str, Any]) -> dict[str, Any]:
     result = output["result"]
-    words = {"rejected": result["rejected"], "warnings": result["warnings"]}
+    words = {"rejected": result["rejected"], "warnings": [*result["warnings"], *result["forgetting"]]}
     return {**words, "usage": output.get("usage") or {}}

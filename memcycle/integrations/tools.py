@@ -165,12 +165,17 @@ class _Acts:
             now=self._memory.bank.world.now(),
             zone=self._memory.settings.zone,
         )
-        if requested_deletion(quote, turns) is None:
+        asked = requested_deletion(quote, turns)
+        if asked is None:
             raise BadInput("the user did not ask for that in the quoted words; ask them first")
         gone = self._memory.forget(entry_id, user=scope.user, workspace=scope.workspace)
         if not gone:
             raise BadInput("there is no such memory, or none any more")
-        return f"Erased for good: {len(gone)} entries that held these words."
+        # The request names what was erased: it is neither kept nor taken in later.
+        self._memory.bank.forget_turns(scope, [asked])
+        return (
+            f"Erased for good: {len(gone)} entries that held these words, and the request. Do not repeat it."
+        )
 
     def _history(self, scope: Scope, entry_id: str) -> str:
         events = self._memory.history(entry_id, user=scope.user, workspace=scope.workspace)

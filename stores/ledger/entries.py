@@ -5,7 +5,7 @@ All reads are inside one base scope, but for those of the whole home that keep d
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from memcycle.core.entry import STATUSES, Entry, Granularity, Kind, Status
@@ -173,6 +173,11 @@ def ids_of(
         (scope.key, scope.session, granularity, kind, json_list(statuses)),
     )
     return [row["id"] for row in found]
+
+
+def texts(conn: sqlite3.Connection, scope: Scope) -> Iterator[tuple[str, str]]:
+    """Id and text of every entry of the base scope, of any status."""
+    return iter(conn.execute("SELECT id, text FROM entries WHERE scope_key = ? ORDER BY row", (scope.key,)))
 
 
 def rows_of(conn: sqlite3.Connection, scope: Scope) -> list[int]:

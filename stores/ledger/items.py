@@ -7,13 +7,13 @@ lies outside.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from memcycle.stores.ledger.columns import Vector, json_list, to_blob, to_time
+from memcycle.stores.ledger.columns import Vector, json_list, to_blob, to_json, to_time
 
 Namespace = tuple[str, ...]
 
@@ -125,6 +125,33 @@ def put(
 def delete(conn: sqlite3.Connection, namespace: Namespace, key: str) -> None:
     """Removes an item and its vectors; nothing for an unknown one."""
     conn.execute("DELETE FROM items WHERE namespace = ? AND key = ?", (_column(namespace), key))
+
+
+def erase_of(conn: sqlite3.Connection, user: str, holds: Callable[[str], bool]) -> None:
+    """Removes a user's items of which a text holds something.
+
+    A user's are those whose namespace names them, and nobody else who has memories here.
+    """
+    others = {row["user"] for row in conn.execute("SELECT DISTINCT user FROM entries")} - {user}
+    found = conn.execute(
+        "SELECT row, namespace, value FROM items WHERE instr(namespace, ?)", (to_json(user),)
+    )
+    doomed = [
+        row["row"]
+        for row in found
+        if user in (names := json.loads(row["namespace"]))
+        and others.isdisjoint(names)
+        and any(map(holds, _texts(json.loads(row["value"]))))
+    ]
+    conn.executemany("DELETE FROM items WHERE row = ?", [(row,) for row in doomed])
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(one)
 
 
 def delete_below(conn: sqlite3.Connection, prefix: Namespace) -> int:

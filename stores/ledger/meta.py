@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.columns import digest, same_hash
 
-Forgotten = Literal["turn", "text"]
-"""What a tombstone stands for."""
+Forgotten = Literal["turn", "text", "change"]
+"""What a tombstone stands for; a change is one that a person rejected."""
 
 _MARK = "lower(hex(randomblob(8)))"
 
@@ -115,7 +115,8 @@ def bury(conn: sqlite3.Connection, scope: Scope, kind: Forgotten, values: Iterab
 
 
 def is_forgotten(conn: sqlite3.Connection, scope: Scope, kind: Forgotten, value: str) -> bool:
-    """Whether the message with this identity, or a fact or an episode with this text, was forgotten."""
+    """Whether the message with this identity, or a fact or an episode with this text, was forgotten, or this
+    change rejected."""
     found = conn.execute("SELECT 1 FROM tombstones WHERE hash = ?", (_tombstone(scope, kind, value),))
     return found.fetchone() is not None
 

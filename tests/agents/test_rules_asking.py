@@ -325,13 +325,6 @@ def test_two_memories_are_settled_by_their_times_and_of_one_person(old, new, op)
     assert [edit.op for edit in found.edits] == [op]
 
 
-def test_deleting_needs_the_words_of_the_user():
-    turn = said("Please forget that I live in Vienna.")
-    view = ConflictView(memory=fact(0, "I live in Vienna."), turn=turn)
-    (edit,) = RULES["refresher"](RefresherInput(conflicts=[view], turns=[turn], now=NOW)).edits
-    assert (edit.op, edit.quote) == ("DELETE", turn.text)
-
-
 def test_a_new_fact_stands_by_its_turn_and_beside_its_nearest():
     for text, turn, near, verdict in [
         ("I teach fencing.", "I teach fencing.", [], (True, "new")),

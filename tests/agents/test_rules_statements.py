@@ -94,14 +94,13 @@ def stored(text: str, speaker: str = "Ana") -> MemoryView:
     return MemoryView(n=4, granularity="fact", text=text, speaker=speaker, time=TIME)
 
 
-def test_a_fact_names_what_it_repeats_replaces_or_is_asked_to_forget():
+def test_a_fact_names_what_it_repeats_or_replaces():
     for text, memory, edit in [
         ("I live in Linz.", stored("I live in Linz"), "NONE"),
         ("I live in Linz.", stored("I live in Linz.", "Ben"), "ADD"),
         ("I moved to Graz.", stored("I live in Linz."), "UPDATE"),
         ("I moved to Graz in 2010.", stored("I live in Linz."), "ADD"),
         ("I visited Graz.", stored("I live in Linz."), "ADD"),
-        ("Please forget that I live in Linz.", stored("I live in Linz."), "DELETE"),
     ]:
         value = ConstructorInput(turns=[said(text)], memories=[memory], now=TIME)
         (fact,) = constructor(value).facts

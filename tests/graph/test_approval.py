@@ -248,6 +248,7 @@ def test_what_is_forgotten_meanwhile_does_not_shift_the_others(cycle, monkeypatc
         return [{"n": 1, "decision": "approve"}]
 
     monkeypatch.setattr(approval, "interrupt", answer)
+    monkeypatch.setattr(type(cycle.bank), "decline", lambda *_: None)  # the run broke off before it
     assert [edit.target for edit in approval.approved(run, edits).edits] == [tea.id]
     cycle.bank.forget(ANA, tea.id, only=True)
     kept = approval.approved(run, edits)
@@ -264,3 +265,64 @@ def test_an_edited_union_becomes_a_replacement(cycle, monkeypatch):
     monkeypatch.setattr(approval, "interrupt", lambda _: [{"n": 1, "decision": "edit", "text": text}])
     (edit,) = approval.approved(run, edits).edits
     assert (edit.op, edit.target, edit.entry.text) == ("UPDATE", walnuts.id, text)
+
+
+def test_a_rejected_change_is_asked_about_once(cycle, moved):
+    """Not by the Constructor after it, nor of the same turns read again, nor in the next session."""
+    asked, _, _ = moved
+    out = asked.answer("reject")
+    assert "__interrupt__" not in out
+    assert texts(cycle) == {"I live in Vienna."}
+    cycle.bank.apply(ANA, [], turns=out["result"]["turns"], state="unextracted")
+    again = asked.run({})
+    assert "__interrupt__" not in again
+    assert any("rejected it before" in one["why"] for one in again["result"]["rejected"])
+    later = Asked(build_remember, cycle, update=True)
+    later.config = {"configurable": {"thread_id": "later"}}
+    turns = cycle.turns(MOVED, session="s2")
+    out = later.graph.invoke({"turns": turns}, later.config, context={"user": "ana", "session": "s2"})
+    assert "__interrupt__" not in out
+    assert texts(cycle) == {"I live in Vienna."}
+
+
+@pytest.mark.parametrize("edit", ["UPDATE", "ADD"])
+def test_what_was_rejected_does_not_come_back_in_other_words(cycle, edit):
+    """The Refresher's change is rejected; the Constructor words it otherwise."""
+    cycle.remember("I teach at Larkfield", constructor=facts("Ana teaches at Larkfield"), **QUIET)
+
+    def construct(value):
+        n = next(view.n for view in value.memories if view.text == "Ana teaches at Larkfield")
+        draft = FactDraft(text="Ana now teaches at Quarry Lane school", turn=1, edit=edit, target=n)
+        return ConstructorOutput(facts=[draft])
+
+    change = RefresherOutput(
+        edits=[Refresh(op="UPDATE", memory=0, text="Ana teaches at Quarry Lane", turn=1)]
+    )
+    scripted = {"judge": conflict_with("Ana teaches at Larkfield"), "refresher": Scripted(change)}
+    roles = replace(Roles.rules(), **(QUIET | scripted | {"constructor": Scripted(construct)}))
+    asked = Asked(build_remember, cycle, roles, update=True)
+    assert payload(asked.told("I teach at Quarry Lane now"))["items"]
+    assert "__interrupt__" not in asked.answer("reject")
+    assert texts(cycle) == {"Ana teaches at Larkfield"}
+
+
+def test_of_two_changes_the_rejected_one_stays_away(cycle):
+    cycle.remember("I live in Vienna. I work at Siemens.")
+    asked = Asked(build_remember, cycle, update=True)
+    items = payload(asked.told("I moved to Graz. I joined Bosch."))["items"]
+    numbers = {item["before"]: item["n"] for item in items}
+    assert set(numbers) == {"I live in Vienna.", "I work at Siemens."}
+    answer = [{"n": numbers["I live in Vienna."], "decision": "approve"}]
+    assert "__interrupt__" not in asked.answer(answer)
+    assert texts(cycle) == {"I moved to Graz.", "I work at Siemens."}
+
+
+@pytest.mark.parametrize(("given", "left"), [("approve", set()), ("reject", {"I take sugar in my coffee."})])
+def test_a_request_to_forget_waits_and_says_what_came_of_it(cycle, given, left):
+    cycle.remember("I take sugar in my coffee.")
+    asked = Asked(build_remember, cycle, delete=True)
+    (item,) = payload(asked.told("Forget that I take sugar in my coffee."))["items"]
+    assert (item["action"], item["before"]) == ("DELETE", "I take sugar in my coffee.")
+    (told,) = asked.answer(given)["result"]["forgetting"]
+    assert ("Not forgotten" in told) == (given == "reject")
+    assert texts(cycle) == left

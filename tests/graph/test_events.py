@@ -19,6 +19,7 @@ RESULT = {
     "reextracted": ["D1:1"],
     "uncovered": [],
     "rejected": [{"text": "secret", "why": "secret"}],
+    "forgetting": ["secret"],
     "warnings": ["secret"],
 }
 VERDICT = {
@@ -106,7 +107,7 @@ TABLE = [
     (
         "remembered",
         {"result": RESULT},
-        {**RESULT, "event": "remembered", "rejected": 1, "warnings": 1},
+        {**RESULT, "event": "remembered", "rejected": 1, "forgetting": 1, "warnings": 1},
     ),
     (
         "thought",

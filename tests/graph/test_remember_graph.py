@@ -9,6 +9,7 @@ from memcycle.agents.fact_judge import FactJudgeOutput, FactVerdict
 from memcycle.agents.guide import GuideOutput
 from memcycle.agents.judge import Conflict, JudgeOutput
 from memcycle.agents.refresher import Refresh, RefresherOutput
+from memcycle.core.entry import STATUSES
 from memcycle.core.errors import RoleFailed
 from memcycle.core.theta import Switches
 from tests.graph.conftest import ANA
@@ -227,7 +228,7 @@ def test_a_deletion_in_the_users_words_is_done(cycle):
     )
     assert cycle.facts() == []
     assert out["result"]["refreshed"] == [old.id]
-    assert cycle.bank.get(ANA, [old.id])[0].status == "forgotten"
+    assert cycle.bank.entries(ANA, statuses=STATUSES) == []
 
 
 def test_a_deletion_that_rests_on_an_equal_fact_is_ignored(cycle):

@@ -103,6 +103,9 @@ async def test_forgetting_needs_a_shown_id_and_the_users_own_request(use, memory
     assert "geese" not in " ".join(entry.text for entry in memory.memories(user="ann"))
     gone = await tool("memory_history", entry_id=entry)
     assert gone.status == "error"
+    said = [HumanMessage("Please forget that I keep geese.", id="m0"), HumanMessage("Thanks!", id="m9")]
+    memory.add(said, user="ann", session="t")
+    assert [one.text for one in memory.memories(user="ann", granularity="raw")] == ["Thanks!"]
 
 
 async def test_an_old_request_is_no_request(use, memory):
