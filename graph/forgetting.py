@@ -14,6 +14,7 @@ from memcycle.core.language.forget_requests import (
     Request,
     bears_on,
     holds,
+    repeats,
     request_of,
     requests_in,
     says_only,
@@ -65,7 +66,7 @@ def settle(
     for n, turn in enumerate(turns, 1):
         deletions = [draft for draft in settled.drafts if draft.turn == n and draft.edit == "DELETE"]
         for request in _requests(turn, deletions):
-            _settle_one(run, turn, request, pointed.get(turn.id, ()), settled)
+            _settle_one(run, turns, turn, request, pointed=pointed.get(turn.id, ()), settled=settled)
             settled.drafts = [
                 draft
                 for draft in settled.drafts
@@ -88,7 +89,13 @@ def _requests(turn: Turn, deletions: Iterable[FactDraft]) -> list[Request]:
 
 
 def _settle_one(
-    run: GraphRun, turn: Turn, request: Request, pointed: Sequence[Entry], settled: Settled
+    run: GraphRun,
+    turns: Sequence[Turn],
+    turn: Turn,
+    request: Request,
+    *,
+    pointed: Sequence[Entry],
+    settled: Settled,
 ) -> None:
     found = [entry for entry in run.bank.saying(run.scope, request) if entry.turns != (turn.id,)]
     stated = [entry for entry in found if _may_state(entry) and states(request, entry.text, entry.speaker)]
@@ -109,12 +116,35 @@ def _settle_one(
             raws = run.bank.raw_entries(run.scope, [turn.id])
             settled.edits += [_deletion(raws, turn, request, UNKNOWN)] if raws else []
         return
-    echoes = [one for one in found if one not in stated and holds(request, one.text, one.speaker)]
+    # What the assistant answered at once speaks of it, however it puts it.
+    answers = {one.id for one in turns if not one.is_evidence}
+    echoes = [
+        one
+        for one in found
+        if one not in stated and (answers & set(one.turns[:1]) or holds(request, one.text, one.speaker))
+    ]
     chosen.sort(key=lambda entry: entry.granularity != "fact")
     settled.edits.append(_deletion([*chosen, *echoes], turn, request))
     settled.drafts = [
         one for one in settled.drafts if not states(request, one.text, one.speaker or turn.speaker)
     ]
+
+
+def echoes_in(given: Sequence[Turn], stored: Sequence[Turn]) -> list[Turn]:
+    """What the assistant made of a request that was carried out, in its words: "I forgot that you smoke".
+
+    Args:
+        given: Turns by message id. stored: those that are kept; a request that was carried out is not.
+    """
+    kept = {turn.message_id for turn in stored}
+    found, carried_out = list[Turn](), list[Request]()
+    for turn in given:
+        if turn.is_evidence:
+            gone = turn.message_id is not None and turn.message_id not in kept
+            carried_out = requests_in(turn.text) if gone else []
+        elif any(repeats(request, turn.text) for request in carried_out):
+            found.append(turn)
+    return found
 
 
 def _deletion(entries: Sequence[Entry], turn: Turn, request: Request, why: str = ASKED) -> Edit:

@@ -99,6 +99,7 @@ _TAIL = re.compile(
     r"(?:,? (?:please|bitte|por favor|per favore|s['’]il (?:te|vous) pla[iî]t|again|now))?[\s.!?。！？)]*$",
     re.IGNORECASE,
 )
+_MORE = re.compile(r"[,;] (?:and|but|i|we|it|that|he|she|they|ich|das|es|je|c['’]|lo|era)\b", re.IGNORECASE)
 _QUOTES = re.compile(r"[\"“”„«»]")
 _EMPTY = word_set(
     "that this it one ones thing things stuff idea said say told tell mentioned everything anything "
@@ -160,8 +161,7 @@ def _request(sentence: str) -> Request | None:
         if match is not None and opening:
             groups = match.groupdict()
             named = next(groups[name] for name in ("topic", "clause", "thing") if groups.get(name))
-            if groups.get("thing"):
-                named = re.split(r"[,;] (?:and |but |i |we |ich |that|it)", named)[0]
+            named = _MORE.split(named)[0]
             return _made(sentence, named, whole=bool(groups.get("all")), topic=bool(groups.get("topic")))
     return None
 

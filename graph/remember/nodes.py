@@ -20,7 +20,7 @@ from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.episodes import cut, writer_calls, written
 from memcycle.graph.facts import Outcome, decide, fact_judge_input, ground, with_nearest
-from memcycle.graph.forgetting import ASKED, DONE, NOT_ALLOWED, settle
+from memcycle.graph.forgetting import ASKED, DONE, NOT_ALLOWED, echoes_in, settle
 from memcycle.graph.guards import missing_words, uncovered
 from memcycle.graph.node import Step
 from memcycle.graph.remember.chunk import (
@@ -65,7 +65,11 @@ def stage(state: RememberState, run: GraphRun) -> dict[str, Any]:
     The chunk is what is new, and what an earlier run left waiting before it, as far as it is read at once.
     """
     scope, bank = run.scope, run.bank
-    stored = bank.stage_turns(scope, given_turns(state, run))
+    given = given_turns(state, run)
+    stored = bank.stage_turns(scope, given)
+    if echoes := echoes_in(given, stored):
+        bank.forget_turns(scope, echoes)
+        stored = [turn for turn in stored if turn.message_id not in {one.message_id for one in echoes}]
     seq = bank.session_seq(scope)  # before anything is read that a role is shown
     waiting = bank.unprocessed(scope)
     states = bank.turn_states(scope, [turn.id for turn in waiting])

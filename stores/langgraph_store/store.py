@@ -5,8 +5,9 @@ Any number of processes may use the store of a home at once.
 
 Erasing: `Bank.forget_user` and `memcycle forget --user` know the entries of a user; a namespace is any tuple,
 and which one is a person's only the application knows: `delete_namespace(("memories", "ann"))` removes all at
-or below it and wipes it from all files. `delete` alone leaves no text in the tables, but old copies may
-stay in the write-ahead log for a while.
+or below it and wipes it from all files. What a user asks in words to forget goes from items, too, whose
+namespace names that user and nobody else who has memories here. `delete` alone leaves no text in the tables,
+but old copies may stay in the write-ahead log for a while.
 """
 
 import asyncio

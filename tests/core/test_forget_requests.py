@@ -15,6 +15,8 @@ from memcycle.core.language.forget_requests import holds, requests_in, states
         ("I want you to forget that my sister is ill.", "ill sister"),
         ("delete what I said about my ex", "ex"),
         ("Forget everything about Tom.", "tom"),
+        ("Forget what I told you about Tom, it was a joke.", "tom"),
+        ("Vergiss meine Adresse, ich brauche sie nicht", "adress"),
         ("Erase my diagnosis from your memory.", "diagnosi"),
         ("Don't remember my phone number", "number phone"),
         ("Vergiss bitte, dass ich Zucker in meinen Kaffee nehme.", "kaffe nehm zucker"),

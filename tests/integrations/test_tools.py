@@ -103,7 +103,12 @@ async def test_forgetting_needs_a_shown_id_and_the_users_own_request(use, memory
     assert "geese" not in " ".join(entry.text for entry in memory.memories(user="ann"))
     gone = await tool("memory_history", entry_id=entry)
     assert gone.status == "error"
-    said = [HumanMessage("Please forget that I keep geese.", id="m0"), HumanMessage("Thanks!", id="m9")]
+    reply = AIMessage("Done, I have forgotten that you keep geese.", id="m1")
+    said = [
+        HumanMessage("Please forget that I keep geese.", id="m0"),
+        reply,
+        HumanMessage("Thanks!", id="m9"),
+    ]
     memory.add(said, user="ann", session="t")
     assert [one.text for one in memory.memories(user="ann", granularity="raw")] == ["Thanks!"]
 
