@@ -285,7 +285,7 @@ def question_language(question: str) -> str:
 
 def function_words(text: str) -> frozenset[str]:
     """The function words of a text's language, as far as it is told."""
-    return STOPWORDS if (found := question_language(text)) == "en" else _FUNCTION_SETS.get(found, frozenset())
+    return STOPWORDS if (found := question_language(text)) == "en" else _SMALL.get(found, frozenset())
 
 
 def bare(question: str) -> str:
