@@ -142,7 +142,7 @@ def echoes_in(given: Sequence[Turn], stored: Sequence[Turn]) -> list[Turn]:
         if turn.is_evidence:
             gone = turn.message_id is not None and turn.message_id not in kept
             carried_out = requests_in(turn.text) if gone else []
-        elif any(repeats(request, turn.text) for request in carried_out):
+        elif turn.message_id and any(repeats(request, turn.text) for request in carried_out):
             found.append(turn)
     return found
 

@@ -362,7 +362,11 @@ def _phrased(
     numbers = dict.fromkeys(output.citations)
     cited = [evidence_item(one) for n in numbers if (one := named(n, shown, "the answer", warnings))]
     ranked = [evidence_item(one) for one in found] if output.answerable else []
-    told: RecallState = {**state, "warnings": warnings, "faults": [*(state.get("faults") or []), *faults_of(role, output)]}
+    told: RecallState = {
+        **state,
+        "warnings": warnings,
+        "faults": [*(state.get("faults") or []), *faults_of(role, output)],
+    }
     return answer_of(
         told,
         "extractive" if output.extractive else "answer",
