@@ -115,3 +115,14 @@ def is_too_long(error: Exception) -> bool:
         return True
     only_output = _OUTPUT.search(said) is not None and _INPUT.search(said) is None
     return status in _REFUSED and not only_output and _LENGTH.search(said) is not None
+
+
+def describe_error(error: BaseException) -> str:
+    """An error by its kind; by its words only where they are ours and quote nobody."""
+    kind = type(error).__name__
+    if isinstance(error, StoreError):
+        return f"{kind}: {error}"
+    if isinstance(error, RoleFailed):
+        return f"{kind}: role {error.role!r}"
+    status = getattr(error, "status_code", None)
+    return f"{kind}: status {status}" if isinstance(status, int) else kind

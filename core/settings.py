@@ -2,15 +2,16 @@
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, TypeAdapter, field_validator, model_validator
 
 from memcycle.core.entry import Granularity, Kind
+from memcycle.core.errors import BadInput
 from memcycle.core.redaction import Redact
 from memcycle.core.scope import Visibility
 from memcycle.core.theta import Part, Switches, Theta
@@ -20,6 +21,15 @@ _log = logging.getLogger(__name__)
 DEFAULT_HOME = Path(".memcycle")
 YEAR = 366 * 86_400
 """Seconds."""
+
+HALF_AN_HOUR = 1800.0
+"""Seconds."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Asked = Literal["delete", "update", Kind]
+"""What a person may be asked about, in words."""
+
+_OFF = ("none", "off", "never")
 
 
 class Verification(Part):
@@ -49,6 +59,24 @@ class Approval(Part):
     kinds: tuple[Kind, ...] = Field(
         (), description="before a fact of these kinds is written, changed or deleted"
     )
+
+    @classmethod
+    def of(cls, asked: Iterable[str]) -> Self:
+        """What these words name: `delete`, `update`, or a kind of memory.
+
+        Raises:
+            BadInput: one that names none of them.
+        """
+        words = set(asked)
+        unknown = sorted(words - {"delete", "update", *KINDS})
+        if unknown:
+            raise BadInput(f"approval of {unknown[0]!r}: give delete, update, or a kind ({', '.join(KINDS)})")
+        kinds = tuple(one for one in KINDS if one in words)
+        return cls(delete="delete" in words, update="update" in words, kinds=kinds)
+
+    def __or__(self, other: "Approval") -> Self:
+        kinds = tuple(dict.fromkeys((*self.kinds, *other.kinds)))
+        return type(self)(delete=self.delete or other.delete, update=self.update or other.update, kinds=kinds)
 
     @property
     def is_asked(self) -> bool:
@@ -99,13 +127,14 @@ class Settings(Part):
             the same in bulk import.
         lock_timeout: Seconds to wait for another process to let go of the embedded index, where it is needed.
         retention: Limits on what is kept; none by default.
-        approval: What a person is asked about before it is written; nothing by default.
+        approval: What a person is asked about before it is written, also in words such as `delete,update`;
+            nothing by default.
         redact: Secrets taken out of all text before it is stored, embedded or shown to a model; True is the
             common kinds, None (default) none. What was stored before stays as it is.
         visibility: Where what a session says is found before the session has ended: `user` in all sessions
             of its user and workspace, at once; `session` in that session alone.
-        idle_after: Seconds without a new turn, a year at most, after which `Memory` ends a session; None
-            never does.
+        idle_after: Seconds without a new turn, a year at most, after which a session is ended: by `Memory` in
+            the background, and by the runs of a graph, one session each. None never does.
     """
 
     home: Path = DEFAULT_HOME
@@ -120,7 +149,7 @@ class Settings(Part):
     assistant_name: str = "assistant"
     answer_style: Literal["short", "sentence"] = "short"
     visibility: Visibility = "user"
-    idle_after: float | None = Field(default=None, gt=0, le=YEAR, allow_inf_nan=False)
+    idle_after: float | None = Field(default=HALF_AN_HOUR, gt=0, le=YEAR, allow_inf_nan=False)
     verification: Verification = Field(default_factory=Verification)
     retention: tuple[Retention, ...] = ()
     approval: Approval = Field(default_factory=Approval)
@@ -145,6 +174,18 @@ class Settings(Part):
             raise ValueError(f"timezone {value!r} is not an IANA zone name such as Europe/Vienna") from error
         return value
 
+    @field_validator("approval", mode="before")
+    @classmethod
+    def _in_words(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            value = [word.strip() for word in value.split(",") if word.strip()]
+        return Approval.of(value) if isinstance(value, list | tuple) else value
+
+    @field_validator("idle_after", mode="before")
+    @classmethod
+    def _switched_off(cls, value: Any) -> Any:
+        return None if isinstance(value, str) and value.strip().lower() in _OFF else value
+
     @field_validator("redact", mode="before")
     @classmethod
     def _switched(cls, value: Any) -> Any:
@@ -163,11 +204,14 @@ class Settings(Part):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ, **explicit: Any) -> Self:
-        """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_CHROMA_URL`, `_REDACT` (true or false).
+        """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_CHROMA_URL`, `_REDACT` (true or false),
+        `_VISIBILITY` (user or session), `_IDLE_AFTER` (seconds, or none) and `_APPROVAL` (words by commas).
 
         Explicit values win.
         """
-        names = ("home", "timezone", "embedder", "chroma_url", "redact")
+        names = (
+            "home", "timezone", "embedder", "chroma_url", "redact", "visibility", "idle_after", "approval",
+        )  # fmt: skip
         named = {key: env.get(f"MEMCYCLE_{key.upper()}") for key in names}
         values: dict[str, Any] = {key: value for key, value in named.items() if value}
         values.update({key: value for key, value in explicit.items() if value is not None})

@@ -20,7 +20,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
-from memcycle import Memory, Settings
+from memcycle import Memory
 from memcycle.graph.memory import embed
 from memcycle.graph.node import nested
 from memcycle.integrations import MemoryMiddleware
@@ -103,14 +103,12 @@ def expert(name: Expert, task: str, model: BaseChatModel, memory: Memory) -> Any
 
 
 def main(customer: str, *questions: str) -> None:
-    """Asks one question after another in one thread, then ends the session in all three workspaces."""
-    with Memory.open("supervisor-home", settings=Settings(idle_after=1800)) as memory:
+    """Asks one question after another in one thread; what was said in it is known in the next."""
+    with Memory.open("supervisor-home") as memory:
         graph = build_desk(ChatOpenAI(model="gpt-4o-mini"), memory).compile(checkpointer=InMemorySaver())
         for question in questions:
             thread: Any = {"configurable": {"thread_id": "today"}}
             print(graph.invoke({"ask": question}, thread, context=Caller(customer))["answer"])  # noqa: T201
-        for workspace in ("shared", "travel", "kitchen"):
-            memory.end_session("today", user=customer, workspace=workspace)
 
 
 if __name__ == "__main__":

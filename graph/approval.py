@@ -5,7 +5,7 @@ checkpoint, so that no role is asked again when it goes on. The answer comes fro
 with `Command(resume=...)` or in Studio: no role and no tool can give it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.types import interrupt
@@ -86,8 +86,23 @@ def _refused(edit: Edit, why: str) -> dict[str, str]:
     return {"text": edit.entry.text if edit.entry else "", "why": why}
 
 
+Body = Callable[[Any, GraphRun], dict[str, Any]]
+
+
+def asking(approve: Body, write: Body) -> Body:
+    """A node that writes, and asks before where the run's context wants that and no node of its own does."""
+
+    def body(state: Any, run: GraphRun) -> dict[str, Any]:
+        if not run.context.approval:
+            return write(state, run)
+        allowed = approve(state, run)
+        return {**allowed, **write({**state, **allowed}, run)}
+
+    return body
+
+
 def _needs(run: GraphRun, edit: Edit) -> bool:
-    approval = run.settings.approval
+    approval = run.approval
     named = run.bank.get(run.scope, [edit.target]) if edit.target else []
     if edit.asked_in and all(one.turns == (edit.asked_in,) and one.granularity == "raw" for one in named):
         return False  # a request of which memory holds nothing else

@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
+from memcycle.core.settings import YEAR, Asked
 from memcycle.core.theta import Theta
 
 if TYPE_CHECKING:
@@ -39,9 +40,28 @@ class Context(BaseModel):
         description="Changes of theta by path, such as weights.bm25, or a whole theta, for this run only; "
         "values out of range are clamped.",
     )
+    idle_after: float | None = Field(
+        None,
+        ge=0,
+        le=YEAR,
+        description="Seconds of silence after which this run ends another session of the user; 0 ends none. "
+        "By default as the settings say.",
+    )
+    approval: tuple[Asked, ...] = Field(
+        (),
+        description="What a person is asked about in this run, beside what the settings say: delete, update, "
+        "or kinds of memory. Needs a checkpointer.",
+    )
     bulk: bool = Field(
         False, description="Bulk import: what is read is guarded as theta.extraction says, and takes longer."
     )
+
+    def __init__(self, **given: Any) -> None:
+        unknown = [name for name in given if name not in type(self).model_fields]
+        if unknown:
+            named = ", ".join(type(self).model_fields)
+            raise BadInput(f"the context of a run has no {unknown[0]!r}; it may name {named}")
+        super().__init__(**given)
 
     @field_validator("theta")
     @classmethod
@@ -56,40 +76,42 @@ embedded in another graph."""
 
 
 def run_context() -> Context:
-    """The context of the running graph; an empty one inside a parent whose context is of another type."""
+    """The context of the running graph; of a parent's own context what is ours by name and fits."""
     given = _given()
     if isinstance(given, Context):
         return given
+    held = dict(given) if isinstance(given, Mapping) else {}
+    ours = {name: held[name] for name in Context.model_fields if name in held}
     try:
-        return Context.model_validate(given or {})
-    except ValidationError:
-        # A graph that runs on its own has had its context checked; this is a parent's, for `scope` to read.
-        return Context()
+        return Context(**ours)
+    except ValidationError as error:
+        unfit = {complaint["loc"][0] for complaint in error.errors()}
+        return Context(**{name: value for name, value in ours.items() if name not in unfit})
 
 
 def _given() -> Any:
     # Whoever runs a graph has loaded LangGraph; who only names a context does without that second.
     from langgraph.runtime import get_runtime
 
-    return get_runtime().context
+    try:
+        return get_runtime().context
+    except RuntimeError:  # no graph runs
+        return None
+
+
+class NobodyNamed(BadInput):
+    """A run of which nobody says whose memory it is about."""
 
 
 def run_scope(scope_of: ScopeOf | None, config: "RunnableConfig") -> Scope:
-    """The scope of the running graph, with its session.
+    """The scope of the running graph, with its session, as `parent_scope` reads it.
 
     Raises:
-        BadInput: no user is named.
+        BadInput: with a name that cannot be one. NobodyNamed: no user is named.
     """
-    context = run_context()
     if scope_of is not None:
-        return _scope(lambda: scope_of(_given()), context.session or _thread(config))
-    if not context.user:
-        raise BadInput(
-            "no user is named: call the graph with context={'user': ...}, or build it with scope=... when a "
-            "parent graph has a context of its own"
-        )
-    named = {"user": context.user, "workspace": context.workspace}
-    return _scope(lambda: named, context.session or _thread(config))
+        return _scope(lambda: scope_of(_given()), run_context().session or _thread(config))
+    return parent_scope(_given(), config)
 
 
 def _scope(named: Callable[[], Any], session: str) -> Scope:
@@ -129,7 +151,7 @@ def parent_scope(
         user: Whose memory, where nobody is named. workspace: likewise.
 
     Raises:
-        BadInput: nobody is named, or with a name that cannot be one.
+        BadInput: a name that cannot be one. NobodyNamed: nobody is named.
     """
     if scope_of is not None:
         return _scope(lambda: scope_of(context), _thread(config))
@@ -138,10 +160,12 @@ def parent_scope(
 
 
 def _named(context: Any, configurable: Mapping[str, Any], user: str | None, workspace: str) -> Scope:
+    if isinstance(context, Context):  # what it does not say the configurable may
+        context = context.model_dump(exclude_unset=True)
     named = _first(USER_KEYS, context, configurable)
     named = user if named is None else named
     if named is None:
-        raise BadInput(
+        raise NobodyNamed(
             "no user is named: run the graph with context={'user': ...} or with a 'user_id' in its "
             "configurable, or pass scope=..., which gives the scope from the context"
         )

@@ -12,7 +12,7 @@ from memcycle.agents.roles import Roles
 from memcycle.agents.runner import PROMPTS, ModelRole
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
-from memcycle.core.settings import Settings
+from memcycle.core.settings import Approval, Settings
 from memcycle.core.theta import Switches, Theta
 from memcycle.core.theta_space import Category, Clamped
 from memcycle.graph.context import Context, ScopeOf, run_context, run_scope
@@ -45,16 +45,17 @@ class Env:
     organisation: Organisation = field(default_factory=AtomicFacts)
     version: str = "shipped"
 
-    def run(self, config: RunnableConfig) -> "GraphRun":
+    def run(self, config: RunnableConfig, state: Any = None) -> "GraphRun":
         """The run that is going on, inside a node or a route of it."""
-        return GraphRun(self, config)
+        return GraphRun(self, config, state)
 
 
 class GraphRun:
     """One run of a graph, as its nodes are given it beside their state."""
 
-    def __init__(self, env: Env, config: RunnableConfig) -> None:
+    def __init__(self, env: Env, config: RunnableConfig, state: Any = None) -> None:
         self.env, self._config = env, config
+        self._owner = (state or {}).get("owner")
 
     @cached_property
     def context(self) -> Context:
@@ -77,9 +78,25 @@ class GraphRun:
         return self.env.open_bank()
 
     @cached_property
-    def scope(self) -> Scope:
-        """Whose memory, with the session. Raises BadInput where no user is named."""
+    def caller(self) -> Scope:
+        """Whose memory, with the session, as the run is told. Raises BadInput where no user is named."""
         return run_scope(self.env.scope_of, self._config)
+
+    @cached_property
+    def scope(self) -> Scope:
+        """Whose memory, with the session, the run is about: the caller's, unless it ends an idle one."""
+        return self.caller if self._owner is None else Scope.model_validate(self._owner)
+
+    @cached_property
+    def approval(self) -> Approval:
+        """What a person is asked about in this run."""
+        return self.settings.approval | Approval.of(self.context.approval)
+
+    @property
+    def idle_after(self) -> float | None:
+        """Seconds of silence after which this run ends another session; None where it ends none."""
+        named = self.context.idle_after
+        return self.settings.idle_after if named is None else named or None
 
     @cached_property
     def theta(self) -> Theta:

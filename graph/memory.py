@@ -19,7 +19,7 @@ from memcycle.graph.node import Inline, Node, nested
 from memcycle.graph.recall.graph import recall_graph
 from memcycle.graph.remember.graph import remember_graph
 from memcycle.graph.routes import after_remember
-from memcycle.graph.session.graph import session_graph
+from memcycle.graph.session.graph import not_ended, session_graph
 from memcycle.graph.states import MemoryInput, MemoryState
 
 if TYPE_CHECKING:
@@ -54,12 +54,26 @@ def _remembered(output: dict[str, Any]) -> dict[str, Any]:
     return {"remembered": remembered, "messages": told}
 
 
-def _nothing(_: MemoryState) -> dict[str, Any]:
-    return {}
+def _ending(state: MemoryState) -> dict[str, Any]:
+    """The session ends where that is asked for; else one of the user's others does, if it has gone idle."""
+    return {"idle": not state.get("end_session")}
 
 
 def _ended(output: dict[str, Any]) -> dict[str, Any]:
-    return {"ended": {**output["result"], "usage": output.get("usage") or {}}, "end_session": False}
+    result = output["result"]
+    return {
+        "ended": {**result, "usage": output.get("usage") or {}} if result["session"] else {},
+        "end_session": False,
+    }
+
+
+def _not_ended(state: MemoryState, error: Exception) -> dict[str, Any]:
+    """What was asked for fails the run; that another session had gone idle does not."""
+    if state.get("end_session"):
+        raise error
+    remembered = state["remembered"]
+    warnings = [*remembered["warnings"], not_ended(error)]
+    return {"ended": {}, "remembered": {**remembered, "warnings": warnings}}
 
 
 def reply(state: MemoryState) -> dict[str, Any]:
@@ -99,13 +113,12 @@ def memory_graph(
     builder.add_node("recall", nested(_question, recall_graph(env), _recalled))
     builder.add_node("reply", reply if isinstance(reply, Runnable) else Node("reply", reply))
     builder.add_node("remember", nested(_conversation, remember_graph(env), _remembered))
-    builder.add_node("session", nested(_nothing, session_graph(env), _ended))
+    builder.add_node("session", nested(_ending, session_graph(env), _ended, _not_ended))
     builder.add_edge(START, "recall")
     builder.add_edge("recall", "reply")
     builder.add_edge("reply", "remember")
-    builder.add_conditional_edges(
-        "remember", Inline(after_remember), {"session ends": "session", "session goes on": END}
-    )
+    label = "session ends, or others may be idle"
+    builder.add_conditional_edges("remember", Inline(after_remember), {label: "session"})
     builder.add_edge("session", END)
     return builder.compile(name="memory")
 

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import LLMResult
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config, merge_configs, set_config_context
 from langgraph.config import get_stream_writer
-from langgraph.errors import GraphInterrupt
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
 from memcycle.agents.provider_errors import is_providers
 from memcycle.agents.runner import PROMPTS, ModelRole
@@ -170,7 +170,7 @@ INTERRUPT = "__interrupt__"
 
 
 class Node(Runnable[Any, dict[str, Any]]):
-    """A graph node, sync and async, from one body `body(state)` or `body(state, run(config))`.
+    """A graph node, sync and async, from one body `body(state)` or `body(state, run(config, state))`.
 
     The body returns a partial state, or is a generator (`Step`) that yields `Call`s (one, or several to
     be run together) and is sent their outputs; an error of a call is raised at its yield. Of several, a
@@ -186,13 +186,14 @@ class Node(Runnable[Any, dict[str, Any]]):
         name: str,
         body: Callable[..., Any],
         *,
-        run: Callable[[RunnableConfig], Any] | None = None,
+        run: Callable[[RunnableConfig, Any], Any] | None = None,
         event: Callable[[Any, Mapping[str, Any]], Any] | None = None,
     ) -> None:
         """Runs nothing yet.
 
         Args:
-            run: Makes the body's second argument of the run's configuration; by default it is that itself.
+            run: Makes the body's second argument of the run's configuration and the state; by default it is
+                the configuration.
             event: From the state it was given and the partial state it returned, or its interrupts under
                 `INTERRUPT` where it stopped: what is streamed of that (`stream_mode="custom"`).
         """
@@ -243,19 +244,46 @@ class Node(Runnable[Any, dict[str, Any]]):
     def _start(self, state: Any, config: RunnableConfig) -> Any:
         if not self._takes_two:
             return self._body(state)
-        return self._body(state, self._run_of(config) if self._run_of is not None else config)
+        return self._body(state, self._run_of(config, state) if self._run_of is not None else config)
 
 
 def nested(
     read: Callable[[Any], dict[str, Any]],
     graph: Runnable[Any, Any],
     write: Callable[[dict[str, Any]], dict[str, Any]],
+    failed: Callable[[Any, Exception], dict[str, Any]] | None = None,
 ) -> Runnable[Any, dict[str, Any]]:
     """A graph as a node: `read` maps the parent's state to its input, `write` its output to a partial state.
 
     No state key is shared by accident, and the graph is drawn and streamed as nested.
+
+    Args:
+        failed: Gives the partial state where the graph fails, of the parent's state and the error, if that
+            is to fail no parent; it may raise.
     """
-    return Inline(read) | graph | Inline(write)
+    whole = Inline(read) | graph | Inline(write)
+    if failed is None:
+        return whole
+
+    def run(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        try:
+            done: dict[str, Any] = whole.invoke(state, config)
+        except GraphBubbleUp:  # it waits for a person
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, `failed` knows what becomes of it
+            return failed(state, error)
+        return done
+
+    async def arun(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        try:
+            done: dict[str, Any] = await whole.ainvoke(state, config)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # noqa: BLE001
+            return failed(state, error)
+        return done
+
+    return RunnableLambda(run, afunc=arun, name=graph.name)
 
 
 def _invoke(calls: "Call | Sequence[Call]", config: RunnableConfig, account: _Account) -> Any:

@@ -232,12 +232,13 @@ def after_consolidate(state: SessionState) -> Literal["proposal", "repaired", "n
 
 def _sent(node: str, state: SessionState, name: str) -> Send:
     found = state["found"].get(name, [])
-    return Send(node, ProbeState(probe=name, found=found, round=state["round"], part=state["part"]))
+    sent = ProbeState(owner=state["owner"], probe=name, found=found, round=state["round"], part=state["part"])
+    return Send(node, sent)
 
 
 # memory
 
 
-def after_remember(state: MemoryState) -> Literal["session ends", "session goes on"]:
-    """Sessions end by an explicit call."""
-    return "session ends" if state.get("end_session") else "session goes on"
+def after_remember(_: MemoryState) -> Literal["session ends, or others may be idle"]:
+    """One way: what ends, the session or another that has gone idle, only the session graph can find."""
+    return "session ends, or others may be idle"

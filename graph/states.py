@@ -148,10 +148,17 @@ class RememberInput(TypedDict, total=False):
     turns: list[dict[str, Any]]
 
 
+class CatchUpInput(TypedDict):
+    """What waits in the session of a scope; that of the context where it is None."""
+
+    owner: dict[str, Any] | None
+
+
 class RememberState(RememberInput, EvidenceState, total=False):
     """State of the remember graph. `chunk` holds turn ids, `left` those of its next chunks; `seq` tells which
     session they are of: one begun anew under its name after it was forgotten is another."""
 
+    owner: dict[str, Any] | None
     seq: int | None
     chunk: list[str]
     left: list[str]
@@ -253,9 +260,13 @@ class SessionInput(TypedDict, total=False):
 
     `verify` True examines it again although it is committed; False commits it at once, unverified; left
     out, what is new of it is examined and committed.
+
+    `idle` True ends another session instead, one in which nothing was said for `idle_after` seconds, if there
+    is one: of the context's user, or of anybody where no user is named. It is for runs by the clock.
     """
 
     verify: bool | None
+    idle: bool
 
 
 class SessionState(SessionInput, total=False):
@@ -264,6 +275,7 @@ class SessionState(SessionInput, total=False):
     Attributes:
         open: Whether there is anything to end. waiting: ids of turns not yet remembered.
         until: The last place that this run ends; what is said later waits for the next.
+        owner: Scope of the session that ends, where the context does not name it.
         part: Which stretch of the session this is, from 1. seq: which session, as in `RememberState`.
         probes: Ids of the probes. asked: those to ask next, found: by id the entries that hold their
             answer, round: 0 before repair, 1 after it. passed, failed: ids of those that memory answered,
@@ -276,6 +288,7 @@ class SessionState(SessionInput, total=False):
     """
 
     open: bool
+    owner: dict[str, Any] | None
     waiting: list[str]
     until: int
     part: int
@@ -306,6 +319,7 @@ class SessionState(SessionInput, total=False):
 class ProbeState(TypedDict):
     """What one of several nodes run side by side is sent: a probe by id, and the run it belongs to."""
 
+    owner: dict[str, Any] | None
     probe: str
     found: list[str]
     round: int
@@ -315,6 +329,8 @@ class ProbeState(TypedDict):
 def fresh_session() -> dict[str, Any]:
     """As `fresh_remember`, of session."""
     return {
+        "idle": False,
+        "owner": None,
         "waiting": [],
         "episodes": [],
         "probes": [],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from memcycle.core.errors import BadInput, RoleFailed, StoreError
+from memcycle.core.errors import BadInput, describe_error
 from memcycle.core.scope import Scope
 
 _log = logging.getLogger(__name__)
@@ -18,6 +18,9 @@ FIRST_RETRY = 10.0
 """Seconds from a failed end to the next try of it; each further one waits twice as long."""
 
 LONGEST_RETRY = 600.0
+
+FIRST_LOOK = 60.0
+"""Seconds at least to the end of what others left open: who opens a home only to ask is gone by then."""
 
 LONGEST_LOOK = 60.0
 """Seconds after which the clock is read again, whatever it said: a machine may have slept meanwhile."""
@@ -49,17 +52,21 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True)
 class _Wait:
-    """Of a session to be ended: when, how often that failed, and whether a flush wants it now."""
+    """Of a session to be ended: when, when it was last spoken in, how often that failed, and whether a flush
+    wants it now."""
 
     due: float
+    heard: datetime
     failed: int = 0
     urgent: bool = False
 
 
 @dataclass(slots=True)
 class _Run:
-    """Of a session being ended: how often that failed before, and whether a flush waits for it."""
+    """Of a session being ended: when it was last spoken in, how often that failed before, and whether a flush
+    waits for it."""
 
+    heard: datetime
     failed: int
     urgent: bool
 
@@ -114,8 +121,11 @@ class IdleSessions:
         self._workers, self._watched = 0, False
         self._closing = self._stopped = False
 
-    def touch(self, scope: Scope) -> None:
+    def touch(self, scope: Scope, heard: datetime | None = None) -> None:
         """Somebody spoke in this session: its wait starts anew, and so does the count of its failures.
+
+        Args:
+            heard: When they did, if that was earlier and elsewhere; its end then waits a minute at least.
 
         Raises:
             BadInput: the scope names no session.
@@ -125,10 +135,21 @@ class IdleSessions:
         with self._state:
             closing = self._closing
             if not closing:
-                self._waits[scope] = _Wait(self._time() + self._after)
+                now = self._now()
+                due = now.timestamp() + self._after
+                if heard is not None:
+                    pause = min(FIRST_LOOK, self._after)
+                    due = max(heard.timestamp() + self._after, now.timestamp() + pause)
+                self._waits[scope] = _Wait(due, heard or now)
                 self._watch()
         if closing:
             _log.warning("%s was spoken in after close: nothing will %s it", _named(scope), self._verb)
+
+    def heard(self, scope: Scope) -> datetime | None:
+        """When a session that is being ended was last spoken in; None where its end is tried again."""
+        with self._state:
+            run = self._runs.get(scope)
+            return None if run is None or run.failed else run.heard
 
     def forget(self, scope: Scope) -> None:
         """Drops a session's wait, since it was ended explicitly."""
@@ -166,23 +187,29 @@ class IdleSessions:
                     break
         return sorted(left, key=lambda scope: (scope.key, scope.session or ""))
 
-    def close(self, timeout: float = 30.0) -> None:
+    def close(self, timeout: float = 30.0, *, flush: bool = True) -> None:
         """Flushes and stops the threads. Idempotent.
 
         What is still being ended after `timeout` seconds runs on and is named in the log; what only waits
         then stays open in the ledger and is named too.
+
+        Args:
+            flush: Whether what waits is ended now; else it is left as it is, and not named.
         """
         until = time.monotonic() + timeout
         with self._state:
             if self._stopped:
                 return
-            self._closing = True
-        self.flush(timeout)
+            self._closing, self._stopped = True, not flush
+        if flush:
+            self.flush(timeout)
         with self._state:
             self._stopped = True
             self._state.notify_all()
+            while self._runs and self._state.wait(until - time.monotonic()):
+                pass
             threads = list(self._threads)
-            running, left = list(self._runs), list(self._waits)
+            running, left = list(self._runs), list(self._waits) if flush else []
         if running:
             _log.warning("closed while it took long to %s: %s", self._verb, _names(running))
         if left:
@@ -288,7 +315,7 @@ class IdleSessions:
             if not self._may_run() or not (due := self._due()):
                 return None
             wait = self._waits.pop(due[0])
-            self._runs[due[0]] = _Run(wait.failed, wait.urgent)
+            self._runs[due[0]] = _Run(wait.heard, wait.failed, wait.urgent)
             return due[0]
 
     def _run(self, scope: Scope) -> None:
@@ -332,19 +359,8 @@ class IdleSessions:
         spoken = scope in self._waits
         if not spoken:
             pause = min(FIRST_RETRY * 2 ** min(run.failed - 1, 30), LONGEST_RETRY)
-            self._waits[scope] = _Wait(self._time() + pause, run.failed, run.urgent)
+            self._waits[scope] = _Wait(self._time() + pause, run.heard, run.failed, run.urgent)
         return "lost" if self._stopped else "spoken_again" if spoken else "retry"
-
-
-def describe_error(error: BaseException) -> str:
-    """An error by its kind; by its words only where they are ours and quote nobody."""
-    kind = type(error).__name__
-    if isinstance(error, StoreError):
-        return f"{kind}: {error}"
-    if isinstance(error, RoleFailed):
-        return f"{kind}: role {error.role!r}"
-    status = getattr(error, "status_code", None)
-    return f"{kind}: status {status}" if isinstance(status, int) else kind
 
 
 def _named(scope: Scope) -> str:

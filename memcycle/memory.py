@@ -5,7 +5,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 
@@ -34,13 +34,10 @@ if TYPE_CHECKING:
     from memcycle.prompts import PromptSet
     from memcycle.runs import Checkpoints
     from memcycle.stores.bank import Bank
-    from memcycle.stores.ledger.sessions import SessionInfo
     from memcycle.stores.maintenance import Maintenance
 
 _CURRENT: tuple[Status, ...] = ("active", "staged")
 _NEVER = datetime.max.replace(tzinfo=UTC)
-_LISTED = 5
-"""Sessions named where another was asked for."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -212,10 +209,13 @@ class Memory:
         await self.aclose()
 
     def close(self) -> None:
-        """Ends the sessions that wait to be idle and closes the store; a later call opens it again."""
+        """Closes the store, after the ends of sessions that have begun; a later call opens it again.
+
+        A session that is not idle yet stays open in the ledger: it is ended by whoever opens the home next.
+        """
         if self.idle is not None:
             idle, self.idle = self.idle, self._idle_sessions()
-            idle.close()
+            idle.close(flush=False)
         with self._opening:
             bank, self._bank, self._graphs = self._bank, None, {}
             threads, self._threads = self._threads, None
@@ -281,7 +281,7 @@ class Memory:
                     if self._read_only
                     else shared_bank(self.settings, embeddings=self._embeddings, world=self._world)
                 )
-                self._await_silence(self._bank)
+                self._watch()
             return self._bank
 
     # Say and ask
@@ -539,8 +539,8 @@ class Memory:
             thread_id: As in `add`.
 
         Raises:
-            BadInput: no user, or a name that cannot be one. Where turns wait to be read, errors of the
-                Constructor's provider are raised as themselves.
+            BadInput: no such session (names those there are), or no user. Where turns wait to be read, errors of
+                the Constructor's provider are raised as themselves.
         """
         return self._end_run(session or MAIN_SESSION, user, workspace, thread_id, verify=verify)
 
@@ -558,7 +558,6 @@ class Memory:
         Raises:
             BadInput: no such session.
         """
-        self._known(session, user, workspace)
         return self._end_run(session, user, workspace, thread_id, verify=True)
 
     def sessions(self, *, user: str | None = None, workspace: str | None = None) -> list[SessionSummary]:
@@ -573,9 +572,8 @@ class Memory:
         Raises:
             BadInput: no such session.
         """
-        info = self._known(session, user, workspace)
         scope = self.scope(user, workspace, session)
-        return SessionDetail.of(info, examined=self.bank.probes(scope))
+        return SessionDetail.of(self.bank.session(scope), examined=self.bank.probes(scope))
 
     # Runs
 
@@ -689,19 +687,6 @@ class Memory:
         except ValidationError as error:
             raise BadInput(first_complaint(error)) from error
 
-    def _known(self, session: str, user: str | None, workspace: str | None) -> "SessionInfo":
-        scope = self.scope(user, workspace, session)
-        found = self.bank.sessions(scope)
-        if not found:
-            there = [info.session for info in self.bank.sessions(scope.base)]
-            listed = ", ".join(there[:_LISTED]) or "none"
-            more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
-            raise BadInput(
-                f"no session {session!r} of user {scope.user!r} in workspace {scope.workspace!r}; "
-                f"sessions there: {listed}{more}"
-            )
-        return found[0]
-
     def _context(
         self,
         user: str | None,
@@ -729,6 +714,7 @@ class Memory:
         *,
         verify: bool | None,
     ) -> Run[Ended]:
+        self.bank.session(self.scope(user, workspace, session))  # before a thread is begun for it
         context = self._context(user, workspace, session, None)
         read = functools.partial(Ended.of, session)
         return Run("session", {"verify": verify}, context, read, thread_id)
@@ -745,20 +731,23 @@ class Memory:
             return None
         return IdleSessions(self._end_idle, after, now=self._world.now, give_up=self._give_up)
 
-    def _await_silence(self, bank: "Bank") -> None:
-        """Sessions that another process left open, silent for long, are ended too, once nobody comes back."""
-        if self.idle is not None and self.settings.idle_after is not None:
-            silent_since = bank.world.now() - timedelta(seconds=self.settings.idle_after)
-            for scope in bank.open_sessions(silent_since):
-                self.idle.touch(scope)
+    def _watch(self, within: Scope | None = None) -> None:
+        """Sessions in which other processes spoke are ended too, once they have been silent for as long."""
+        if self.idle is not None:
+            for scope, heard in self.bank.open_sessions(within):
+                self.idle.touch(scope, heard)
 
     def _end_idle(self, scope: Scope) -> None:
-        """Ends a session as `end_session` does, unless a person is asked about its end."""
+        """Ends a session as `end_session` does, unless another process does or a person is asked about it."""
         session = scope.session or MAIN_SESSION
         if self.threads is not None and self.settings.approval.is_asked:
             for one in self.unfinished(user=scope.user, workspace=scope.workspace):
                 if (one.run, one.session) == ("end_session", session) and one.pending is not None:
                     return
+        heard = self.idle.heard(scope) if self.idle is not None else None
+        if heard is not None and self.bank.take_idle(heard, scope) is None:
+            self._watch(scope)
+            return
         run = self._end_run(session, scope.user, scope.workspace, None, verify=None)
         Runs(self.graphs, self.bank, self.threads).invoke(run)
 

@@ -1,10 +1,11 @@
 """The bank: the one door to storage, one a process and home for all who share it."""
 
 import os
+import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from memcycle.stores.search.search import Ranking
 
 LEDGER_FILE = "ledger.sqlite3"
+_LISTED = 5
+"""Sessions named where another was asked for."""
 
 _STORE_FIELDS = ("timezone", "embedder", "chroma_url", "shards", "redact", "visibility")
 """Settings that the store itself depends on; the rest is the graphs' business."""
@@ -342,6 +345,8 @@ class Bank:
             applied = edits.apply_edits(writer, scope, prepared, vectors.id)
             if state is not None:
                 turn_rows.mark(writer.conn, scope, turns, state)
+                # A model may take longer to read turns than a session may be silent.
+                session_rows.touch(writer.conn, scope, writer.now)
             if close_segment_at is not None:
                 session_rows.close_segment(writer.conn, scope, session_of(scope), close_segment_at)
         if any(edit.asked_in is not None for edit in proposed) and applied.deleted:
@@ -462,11 +467,53 @@ class Bank:
         with self.ledger.look() as conn:
             return session_rows.seq_of(conn, scope, session_of(scope))
 
-    def open_sessions(self, silent_since: datetime) -> list[Scope]:
-        """Sessions of the home, of all users, that wait for their end and were not spoken in since a time."""
+    def session(self, scope: Scope) -> SessionInfo:
+        """The scope's session.
+
+        Raises:
+            BadInput: there is none; names those there are.
+        """
+        with self.ledger.read() as conn:
+            found = session_rows.infos(conn, scope)
+            there = [info.session for info in session_rows.infos(conn, scope.base)] if not found else []
+        if found:
+            return found[0]
+        more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
+        raise BadInput(
+            f"no session {session_of(scope)!r} of user {scope.user!r} in workspace {scope.workspace!r}; "
+            f"sessions there: {', '.join(there[:_LISTED]) or 'none'}{more}"
+        )
+
+    def open_sessions(self, within: Scope | None = None) -> list[session_rows.Waiting]:
+        """Sessions that wait for their end, of the home or of a base scope, the longest silent first."""
         with self.ledger.look() as conn:
-            found = session_rows.idle_open(conn, silent_since)
-        return [scope.within(session) for scope, session in found]
+            return session_rows.waiting(conn, datetime.max.replace(tzinfo=UTC), within)
+
+    def take_idle(
+        self, since: datetime, within: Scope | None = None, *, but: Scope | None = None
+    ) -> Scope | None:
+        """A session that waits for its end and in which nothing was done after a time, taken in hand.
+
+        Nobody else, in another process neither, gets it as long as they ask for an earlier time than now: of
+        two who find it idle one ends it, and it is to be had again once it is idle anew.
+
+        Args:
+            within: Of the base scope, or the one session; by default of the whole home.
+            but: The session that is not taken.
+        """
+
+        def first(conn: sqlite3.Connection) -> Scope | None:
+            found = session_rows.waiting(conn, since, within)
+            return next((one.scope for one in found if one.scope != but), None)
+
+        with self.ledger.look() as conn:
+            if first(conn) is None:  # nearly always, and then nothing is to be locked
+                return None
+        with self.ledger.write() as conn:
+            taken = first(conn)
+            if taken is not None:
+                session_rows.touch(conn, taken, self.world.now())
+        return taken
 
     def begin_verification(self, scope: Scope) -> Part:
         """Puts the scope's session under examination, a committed one again; it takes turns meanwhile.

@@ -200,8 +200,8 @@ def _count(conn: sqlite3.Connection, rows: str) -> int:
     return int(conn.execute(f"SELECT count(*) FROM {rows}").fetchone()[0])  # noqa: S608 - constants of ours
 
 
-def _stuck(conn: sqlite3.Connection, now: datetime, *, alone: bool) -> list[tuple[Scope, str]]:
-    return sessions.idle_open(conn, now - STUCK_AFTER, any_examined=alone)
+def _stuck(conn: sqlite3.Connection, now: datetime, *, alone: bool) -> list[Scope]:
+    return [one.scope for one in sessions.waiting(conn, now - STUCK_AFTER, any_examined=alone)]
 
 
 def _index_drift(ledger: Ledger, mirror: Mirror, embedder: str) -> dict[str, int]:
@@ -287,8 +287,8 @@ def mend(
     def commit_stuck() -> None:
         with ledger.read() as conn:
             waiting = _stuck(conn, ledger.world.now(), alone=alone)
-        for scope, session in waiting:
-            commit(scope.within(session), BROKEN_OFF)
+        for scope in waiting:
+            commit(scope, BROKEN_OFF)
 
     steps: dict[str, Callable[[], object]] = {
         "wipes_owed": mirror.wipe,

@@ -9,6 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 from memcycle.agents.roles import Roles
 from memcycle.core.settings import Settings
 from memcycle.graph import routes
+from memcycle.graph.approval import asking
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.recall import nodes
@@ -107,7 +108,8 @@ def recall_graph(env: Env) -> CompiledStateGraph[RecallState, Context, RecallInp
         graph.add("settle", nodes.settle, "settled", to="refresh")
         reviewed = "approve_refresh" if asks else "apply_refresh"
         graph.add("refresh", nodes.refresh, "allowed", to=reviewed)
-        graph.add("apply_refresh", nodes.apply_refresh, route=routes.after_pass, to=PASSED)
+        refreshed = nodes.apply_refresh if asks else asking(nodes.approve_refresh, nodes.apply_refresh)
+        graph.add("apply_refresh", refreshed, route=routes.after_pass, to=PASSED)
     elif switches.refresher:
         graph.add("settle", nodes.settle, "settled", route=routes.after_pass, to=PASSED)
     if refreshes and asks:

@@ -1,14 +1,16 @@
 """remember: a chunk of turns becomes raw entries, facts and episodes (AMA 3.1-3.4, MemMA construction)."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
 from memcycle.core.settings import Settings
 from memcycle.graph import routes
+from memcycle.graph.approval import asking
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.organisation import Organisation
@@ -35,14 +37,24 @@ def build_remember(
         roles, bank, settings, scope: As those of `build_memory`.
         organisation: How facts become entries.
     """
-    return remember_graph(make_env(roles, bank, settings, scope, organisation=organisation))
+    # Loaded here, since a session that ends remembers what waits.
+    from memcycle.graph.session.graph import ends_idle
+
+    env = make_env(roles, bank, settings, scope, organisation=organisation)
+    return remember_graph(env, then=ends_idle(env))
 
 
-def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:
-    """The remember graph over an environment, its edges cut as the switches say."""
+def remember_graph(
+    env: Env, *, takes: type = RememberInput, then: Runnable[Any, Any] | None = None
+) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:
+    """The remember graph over an environment, its edges cut as the switches say.
+
+    Args:
+        takes: What is given it. then: the node `session`, which comes after all else.
+    """
     switches, asks = env.settings.switches, env.settings.approval.is_asked
     write = "guide" if switches.guidance else "construct"
-    graph = Wiring("remember", env, RememberState, takes=RememberInput, gives=RememberOutput)
+    graph = Wiring("remember", env, RememberState, takes=takes, gives=RememberOutput)
     graph.add(
         "stage",
         nodes.stage,
@@ -75,7 +87,7 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     )
     graph.add("reextract", nodes.reextract, "drafted", to="check")
     graph.add("check", nodes.check, "allowed", to="approve" if asks else "apply")
-    graph.add("apply", nodes.apply, "applied", to="trigger")
+    graph.add("apply", nodes.apply if asks else asking(nodes.approve, nodes.apply), "applied", to="trigger")
     graph.add(
         "trigger",
         nodes.trigger,
@@ -89,8 +101,10 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
         nodes.finish,
         "remembered",
         route=routes.after_finish,
-        to={"turns wait": "plan", "all read": END},
+        to={"turns wait": "plan", "all read": END if then is None else "session"},
     )
+    if then is not None:
+        graph.add("session", then, to=END)
     if switches.guidance:
         graph.add("guide", nodes.guide, "guided", to="construct")
     if switches.iterative:
@@ -98,7 +112,8 @@ def remember_graph(env: Env) -> CompiledStateGraph[RememberState, Context, Remem
     if switches.refresher:
         reviewed = "approve_refresh" if asks else "apply_refresh"
         graph.add("refresh", nodes.refresh, "allowed", to=reviewed)
-        graph.add("apply_refresh", nodes.apply_refresh, "applied", to=write)
+        refreshed = nodes.apply_refresh if asks else asking(nodes.approve, nodes.apply_refresh)
+        graph.add("apply_refresh", refreshed, "applied", to=write)
     if asks:
         graph.add("approve", nodes.approve, "allowed", to="apply")
     if asks and switches.refresher:

@@ -6,25 +6,38 @@ repaired and asked again; what did not help is rolled back. Last, memory is kept
 committed.
 """
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
+from memcycle.core.errors import describe_error
 from memcycle.core.settings import Settings
 from memcycle.graph import routes
+from memcycle.graph.approval import asking
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
 from memcycle.graph.node import nested
 from memcycle.graph.remember.graph import remember_graph
 from memcycle.graph.session import examination, nodes, repair
-from memcycle.graph.states import ProbeState, SessionInput, SessionOutput, SessionState
+from memcycle.graph.states import (
+    CatchUpInput,
+    ProbeState,
+    RememberState,
+    SessionInput,
+    SessionOutput,
+    SessionState,
+)
 from memcycle.graph.wiring import Wiring
 
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
+
+_log = logging.getLogger(__name__)
 
 
 def build_session(
@@ -36,7 +49,8 @@ def build_session(
 ) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
     """The session graph: run once when the session of the context ends; `result` and `usage` out.
 
-    Arguments are those of `build_memory`.
+    By the clock with `{"idle": True}` it ends a session that has gone idle, see `SessionInput`. Arguments are
+    those of `build_memory`.
     """
     return session_graph(make_env(roles, bank, settings, scope))
 
@@ -92,19 +106,49 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
             "nothing repaired": "maintain",
         },
     )
-    graph.add("write_repair", repair.write_repair, "repair_written", to="consolidate")
+    written = repair.write_repair if asks else asking(repair.approve_repair, repair.write_repair)
+    graph.add("write_repair", written, "repair_written", to="consolidate")
     graph.add("roll_back", repair.roll_back, "rolled_back", to="maintain")
     graph.add("maintain", nodes.maintain, "maintained", to="commit")
     graph.add("commit", nodes.commit, "committed", to=END)
     graph.add("examine", examination.examine, "probe_answered", to="grade", state=ProbeState)
     graph.add("repair", repair.repair, "repair_tried", to="consolidate", state=ProbeState)
-    graph.add("catch_up", nested(lambda _: {}, remember_graph(env), _remembered), to="close_episode")
+    graph.add(
+        "catch_up",
+        nested(_to_catch_up, remember_graph(env, takes=CatchUpInput), _remembered),
+        to="close_episode",
+    )
     if asks:
         graph.add("approve_repair", repair.approve_repair, "allowed", to="write_repair")
     return graph.compile().with_config(max_concurrency=env.settings.verification.at_once)
 
 
+def ends_idle(env: Env) -> Runnable[RememberState, dict[str, Any]]:
+    """The session graph as the last node of remember: ends one session of the user that has gone idle."""
+    return nested(lambda _: {"idle": True}, session_graph(env), _used, _not_ended)
+
+
+def not_ended(error: Exception) -> str:
+    """The warning of a session that had gone idle and could not be ended, for the run that tried."""
+    why = f"a session that had gone idle was not ended: {describe_error(error)}"
+    _log.warning(why)
+    return why
+
+
+def _used(output: dict[str, Any]) -> dict[str, Any]:
+    return {"usage": output.get("usage") or {}}
+
+
+def _not_ended(state: RememberState, error: Exception) -> dict[str, Any]:
+    result = state["result"]
+    return {"result": {**result, "warnings": [*result["warnings"], not_ended(error)]}}
+
+
+def _to_catch_up(state: SessionState) -> dict[str, Any]:
+    return {"owner": state["owner"]}
+
+
 def _remembered(output: dict[str, Any]) -> dict[str, Any]:
     result = output["result"]
     words = {"rejected": result["rejected"], "warnings": [*result["warnings"], *result["forgetting"]]}
-    return {**words, "usage": output.get("usage") or {}}
+    return {**words, **_used(output)}

@@ -1,12 +1,14 @@
 """The nodes of session that end it: the last episode, maintenance, the commit."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
 from memcycle.core.probe import Probe, SessionReport
 from memcycle.core.scope import Scope
+from memcycle.graph.context import NobodyNamed
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.episodes import writer_calls, written
 from memcycle.graph.node import Step
@@ -23,26 +25,47 @@ SKIPPED = "its examination was skipped on request"
 
 
 def find_waiting(state: SessionState, run: GraphRun) -> dict[str, Any]:
-    """Whether there is anything to end, and turns wait; starts a run's counts anew."""
-    scope, bank = run.scope, run.bank
-    info = next(iter(bank.sessions(scope)), None)
+    """Whether there is anything to end, and turns wait; starts a run's counts anew.
+
+    Raises:
+        BadInput: no such session; names those there are.
+    """
+    bank, fresh, owner = run.bank, fresh_session(), None
+    if state.get("idle"):
+        owner = _taken(run)
+        if owner is None:
+            return {**fresh, **_nothing_to_end(None, None)}
+    scope = owner or run.caller
+    info = bank.session(scope)
     waiting = [turn.id for turn in bank.unprocessed(scope)]
-    fresh = fresh_session() | {"open": True, "waiting": waiting}
+    fresh |= {"open": True, "waiting": waiting, "owner": owner and owner.model_dump()}
     if state.get("verify") is False:
         fresh["unverified"] = SKIPPED
-    done = info is not None and info.is_committed and not info.staged and not waiting
-    if info is None or (done and state.get("verify") is not True):
-        return {**fresh, **_nothing_to_end(scope, info)}
+    done = info.is_committed and not info.staged and not waiting
+    if done and state.get("verify") is not True:
+        return {**fresh, **_nothing_to_end(scope.session, info)}
     try:
         part = bank.begin_verification(scope)
     except BadInput:  # the user was forgotten since it was looked up
-        return {**fresh, **_nothing_to_end(scope, None)}
+        return {**fresh, **_nothing_to_end(scope.session, None)}
     return {**fresh, "part": part.number, "until": part.until, "seq": part.seq, "result": {}}
 
 
-def _nothing_to_end(scope: Scope, info: "SessionInfo | None") -> dict[str, Any]:
+def _taken(run: GraphRun) -> Scope | None:
+    """A session of the caller, or of anybody, that has gone idle; never the one that the run is in."""
+    if run.idle_after is None:
+        return None
+    since = run.bank.world.now() - timedelta(seconds=run.idle_after)
+    try:
+        caller = run.caller
+    except NobodyNamed:
+        return run.bank.take_idle(since)
+    return run.bank.take_idle(since, caller.base, but=caller)
+
+
+def _nothing_to_end(session: str | None, info: "SessionInfo | None") -> dict[str, Any]:
     counts = SessionReport().model_dump(exclude={"usage"})
-    result = {**_status(scope, info), **counts, "episodes": [], "rejected": [], "warnings": []}
+    result = {**_status(session, info), **counts, "episodes": [], "rejected": [], "warnings": []}
     return {"open": False, "verify": None, "result": result}
 
 
@@ -94,13 +117,16 @@ def commit(state: SessionState, run: GraphRun) -> dict[str, Any]:
     counts = found.model_copy(update={"committed": committed}).model_dump(exclude={"usage"})
     words = {"rejected": state["rejected"], "warnings": [*state["warnings"], *state["faults"]]}
     episodes = state["result"]["episodes"]
-    return {"verify": None, "result": {**_status(scope, info), **counts, "episodes": episodes, **words}}
+    return {
+        "verify": None,
+        "result": {**_status(scope.session, info), **counts, "episodes": episodes, **words},
+    }
 
 
-def _status(scope: Scope, info: "SessionInfo | None") -> dict[str, str | None]:
-    """How far the session is; committed where it is unknown, since then nothing of it waits."""
+def _status(session: str | None, info: "SessionInfo | None") -> dict[str, str | None]:
+    """How far the session is; committed where it is gone, since then nothing of it waits."""
     status, reason = (info.status, info.reason) if info is not None else ("committed", "")
-    return {"session": scope.session, "status": status, "reason": reason}
+    return {"session": session, "status": status, "reason": reason}
 
 
 def unrepaired(probes: Sequence[Probe]) -> str:

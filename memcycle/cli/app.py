@@ -31,7 +31,7 @@ from memcycle.cli.measure import (
 )
 from memcycle.cli.memories import edit, export, forget, history, import_, memories, undo
 from memcycle.cli.output import explained
-from memcycle.cli.sessions import session, sessions, verify
+from memcycle.cli.sessions import end, session, sessions, verify
 from memcycle.cli.talk import ask, ingest
 
 Command = Callable[..., Any]
@@ -50,7 +50,7 @@ PANELS: dict[str, dict[str, Command | Group]] = {
     "Inspect": {
         "memories": memories,
         "history": history,
-        "sessions": Group(sessions, {"verify": verify}),
+        "sessions": Group(sessions, {"end": end, "verify": verify}),
         "session": session,
     },
     "Correct and erase": {"edit": edit, "undo": undo, "forget": forget},

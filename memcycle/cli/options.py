@@ -178,7 +178,8 @@ def open_memory(
     if not new:
         require_home(settings)
     return Memory.open(
-        settings=settings,
+        # A command ends the sessions that it is told to end.
+        settings=settings.model_copy(update={"idle_after": None}),
         model=model,
         base_url=base_url,
         prompts=prompts,

@@ -1,12 +1,11 @@
 """One run of a command: begun or gone on with, and answered by options or at the terminal where it waits."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import typer
 
 from memcycle.cli.output import WAITS, is_asked, note
-from memcycle.core.entry import Kind
 from memcycle.core.errors import BadInput
 from memcycle.core.settings import Approval
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 ALL = "all"
 """What `--approve` takes beside numbers."""
-_KINDS: tuple[str, ...] = get_args(Kind)
 
 
 class RunOptions(NamedTuple):
@@ -53,20 +51,10 @@ class RunOptions(NamedTuple):
             raise BadInput("--approve and --reject answer what a run waits for: name it with --resume THREAD")
         if approve is not None and reject:
             raise BadInput("--approve N rejects the others by itself: leave out --reject")
-        wanted = _approval(approval or ())
+        wanted = Approval.of(approval) if approval else None
         if resume is not None and checkpoints is not None and wanted is None:
             wanted = _begun_with(checkpoints, resume)
         return cls(checkpoints, resume, approve, reject, wanted)
-
-
-def _approval(wanted: Sequence[str]) -> Approval | None:
-    unknown = [word for word in wanted if word not in ("delete", "update", *_KINDS)]
-    if unknown:
-        raise BadInput(f"--approval {unknown[0]}: give delete, update, or a kind ({', '.join(_KINDS)})")
-    if not wanted:
-        return None
-    kinds = tuple(cast("Kind", word) for word in wanted if word in _KINDS)
-    return Approval(delete="delete" in wanted, update="update" in wanted, kinds=kinds)
 
 
 def _begun_with(checkpoints: str, thread_id: str) -> Approval | None:

@@ -1,7 +1,7 @@
-"""`sessions`, `sessions verify` and `session`: how sessions ended, and what they were examined with."""
+"""`sessions`, its `end` and `verify`, and `session`: how sessions ended, and what they were examined with."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -25,11 +25,13 @@ from memcycle.cli.output import (
     shown,
 )
 from memcycle.cli.runs import RunOptions, begin_or_resume, exit_if_waiting
+from memcycle.core.errors import BadInput
 from memcycle.core.settings import DEFAULT_HOME
 
 if TYPE_CHECKING:
     from memcycle.core.probe import Attempt, Probe, Repair, SessionReport
     from memcycle.core.turn import Turn
+    from memcycle.memory import Memory
     from memcycle.results import Ended, SessionDetail, SessionSummary
 
 _VERDICT = {"passed": "green", "failed": "red", "ungraded": "yellow"}
@@ -129,6 +131,11 @@ class _Asked(NamedTuple):
     home: Path | None
     as_json: bool
 
+    def but(self, user: str | None, workspace: str | None, home: Path | None, as_json: bool) -> "_Asked":
+        """What was said after it, which wins."""
+        named = self.user if user is None else user
+        return _Asked(named, workspace or self.workspace, home or self.home, as_json or self.as_json)
+
 
 def sessions(
     context: typer.Context,
@@ -168,22 +175,24 @@ def sessions(
             )
 
 
+VerifyHome = Annotated[
+    Path | None,
+    # The group reads the environment: read here too, that would win over a `--home` before `verify`.
+    typer.Option("--home", metavar="DIR", help="Where the memory lives.", show_default="that of `sessions`"),
+]
+VerifyWorkspace = Annotated[
+    str | None,
+    typer.Option("--workspace", "-w", metavar="NAME", help="A second wall inside one user's memory."),
+]
+
+
 def verify(
     context: typer.Context,
     *,
     session_id: SessionId,
     user: opt.AnyUser = None,
-    home: Annotated[
-        Path | None,
-        # The group reads the environment: read here too, that would win over a `--home` before `verify`.
-        typer.Option(
-            "--home", metavar="DIR", help="Where the memory lives.", show_default="that of `sessions`"
-        ),
-    ] = None,
-    workspace: Annotated[
-        str | None,
-        typer.Option("--workspace", "-w", metavar="NAME", help="A second wall inside one user's memory."),
-    ] = None,
+    home: VerifyHome = None,
+    workspace: VerifyWorkspace = None,
     checkpoints: opt.Checkpoints = None,
     resume: opt.Resume = None,
     approval: opt.AskFirst = None,
@@ -205,34 +214,114 @@ def verify(
         memcycle sessions verify 3 -u ann -m openai:gpt-4o-mini
         memcycle sessions verify 3 -u ann --checkpoints runs.sqlite3 --resume THREAD
     """
-    asked: _Asked = context.obj
-    where = workspace or asked.workspace
+    asked = context.obj.but(user, workspace, home, as_json)
     run_options = RunOptions.of(checkpoints, resume, approval, approve, reject=reject)
     settings = settings_of(
-        home or asked.home, embedder=embedder, chroma_url=chroma_url, approval=run_options.approval
+        asked.home, embedder=embedder, chroma_url=chroma_url, approval=run_options.approval
     )
     with open_memory(
-        settings, model=model, base_url=base_url, prompts=prompts, workspace=where, checkpoints=checkpoints
+        settings,
+        model=model,
+        base_url=base_url,
+        prompts=prompts,
+        workspace=asked.workspace,
+        checkpoints=checkpoints,
     ) as memory:
-        named = asked.user if user is None else user
-        owner = only_user(memory) if named is None else named
-
-        def begin(thread_id: str | None) -> "Ended":
-            return memory.verify_session(session_id, user=owner, thread_id=thread_id)
-
-        ended = begin_or_resume(memory, run_options, "end_session", begin, user=owner, session=session_id)
-    if as_json or asked.as_json:
+        owner = only_user(memory) if asked.user is None else asked.user
+        ended = _end(memory, run_options, session_id, owner, memory.verify_session)
+    if asked.as_json:
         print_json(ended.model_dump(mode="json"))
-        exit_if_waiting(ended)
-        return
-    _say_session(ended)
+    else:
+        _say_ended(ended, owner, asked.workspace, settings.home)
     exit_if_waiting(ended)
+
+
+def end(
+    context: typer.Context,
+    *,
+    session_id: Annotated[
+        str | None,
+        typer.Argument(metavar="SESSION", help="Its id, as `sessions` lists it.", show_default=False),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="End every session that is open.")] = False,
+    user: opt.AnyUser = None,
+    home: VerifyHome = None,
+    workspace: VerifyWorkspace = None,
+    checkpoints: opt.Checkpoints = None,
+    resume: opt.Resume = None,
+    approval: opt.AskFirst = None,
+    approve: opt.Approve = None,
+    reject: opt.Reject = False,
+    model: opt.Model = "rules",
+    base_url: opt.BaseUrl = None,
+    prompts: opt.Prompts = None,
+    embedder: opt.Embedder = None,
+    chroma_url: opt.ChromaUrl = None,
+    as_json: opt.Json = False,
+) -> None:
+    """End a session, or all that are open: examine what is new of it, repair that, and commit it.
+
+    Sessions end by themselves after half an hour of silence; this does not wait for it. Exits with 3 where a
+    person's approval is waited for. With --all, --json prints a list.
+
+    Examples:
+        memcycle sessions end monday --user ann
+        memcycle sessions end --all -u ann -m openai:gpt-4o-mini
+        memcycle sessions end monday -u ann --checkpoints runs.sqlite3 --resume THREAD
+    """
+    if (session_id is None) != every:
+        raise BadInput("name a session to end, or give --all to end every open one")
+    if every and resume is not None:
+        raise BadInput("--resume goes on with the end of one session: name it in place of --all")
+    asked = context.obj.but(user, workspace, home, as_json)
+    run_options = RunOptions.of(checkpoints, resume, approval, approve, reject=reject)
+    settings = settings_of(
+        asked.home, embedder=embedder, chroma_url=chroma_url, approval=run_options.approval
+    )
+    done: list[Ended] = []
+    with open_memory(
+        settings,
+        model=model,
+        base_url=base_url,
+        prompts=prompts,
+        workspace=asked.workspace,
+        checkpoints=checkpoints,
+    ) as memory:
+        owner = only_user(memory) if asked.user is None else asked.user
+        waiting = memory.bank.open_sessions(memory.scope(owner)) if every else []
+        names = [str(one.scope.session) for one in waiting] if session_id is None else [session_id]
+        for n, name in enumerate(names, 1):
+            if every:
+                note(f"Ending session {one_line(name)} ({n} of {len(names)}) ...")
+            done.append(_end(memory, run_options, name, owner, memory.end_session))
+            if not asked.as_json:
+                _say_ended(done[-1], owner, asked.workspace, settings.home)
+    if asked.as_json:
+        told = [one.model_dump(mode="json") for one in done]
+        print_json(told if every else told[0])
+    elif not done:
+        note(f"No session of user {owner!r} in workspace {asked.workspace!r} is open.")
+    for ended in done:
+        exit_if_waiting(ended)
+
+
+def _end(
+    memory: "Memory", options: RunOptions, session_id: str, owner: str, how: "Callable[..., Ended]"
+) -> "Ended":
+    def begin(thread_id: str | None) -> "Ended":
+        return how(session_id, user=owner, thread_id=thread_id)
+
+    return begin_or_resume(memory, options, "end_session", begin, user=owner, session=session_id)
+
+
+def _say_ended(ended: "Ended", owner: str, workspace: str, home: Path) -> None:
+    _say_session(ended)
     for warning in ended.warnings:
         note(f"Note: {warning}", "yellow")
     say_refused(ended.rejected)
     say_usage(ended.usage)
     if ended.probes:
-        say((f"Each of its probes: {_command(['session'], session_id, owner, where, settings.home)}", "dim"))
+        say((f"Each of its probes: {_command(['session'], ended.session, owner, workspace, home)}", "dim"))
 
 
 def session(

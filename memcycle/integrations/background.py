@@ -20,9 +20,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from langchain_core.messages import BaseMessage
 
-from memcycle.core.errors import BadInput
+from memcycle.core.errors import BadInput, describe_error
 from memcycle.core.scope import Scope
-from memcycle.idle import MAX_FAILURES, Failure, IdleSessions, describe_error
+from memcycle.idle import MAX_FAILURES, Failure, IdleSessions
 from memcycle.integrations.messages import Recall, RecallRequest, not_stored
 from memcycle.memory import Memory
 from memcycle.results import Added, Answer

@@ -202,22 +202,50 @@ def infos(conn: sqlite3.Connection, scope: Scope) -> list[SessionInfo]:
     ]
 
 
-def idle_open(
-    conn: sqlite3.Connection, since: datetime, *, any_examined: bool = False
-) -> list[tuple[Scope, str]]:
-    """Sessions of the home that wait for their commit and were not written since: (base scope, session).
+class Waiting(NamedTuple):
+    """A session that waits for its end, and when it was last written to."""
+
+    scope: Scope
+    touched: datetime
+
+
+def waiting(
+    conn: sqlite3.Connection, since: datetime, within: Scope | None = None, *, any_examined: bool = False
+) -> list[Waiting]:
+    """Sessions that wait for their commit and were not written to after a time, the longest silent first.
 
     These are the ones under examination (whenever written, with `any_examined`), and the open ones that hold
-    staged entries.
+    staged entries: of the home, of a base scope, or the one session of a scope.
     """
     found = conn.execute(
-        "SELECT user, workspace, session FROM sessions s WHERE"
-        " status = 'verifying' AND (touched_at < :since OR :any)"
-        " OR status = 'open' AND touched_at < :since AND EXISTS (SELECT 1 FROM entries e"
-        "  WHERE e.scope_key = s.scope_key AND e.session = s.session AND e.status = 'staged') ORDER BY seq",
-        {"since": to_time(since), "any": any_examined},
+        "SELECT user, workspace, session, touched_at FROM sessions s"
+        " WHERE scope_key = coalesce(:scope, scope_key) AND session = coalesce(:session, session)"
+        " AND (status = 'verifying' AND (touched_at <= :since OR :any)"
+        "  OR status = 'open' AND touched_at <= :since AND EXISTS (SELECT 1 FROM entries e"
+        "   WHERE e.scope_key = s.scope_key AND e.session = s.session AND e.status = 'staged'))"
+        " ORDER BY touched_at, seq",
+        {
+            "scope": within.key if within is not None else None,
+            "session": within.session if within is not None else None,
+            "since": to_time(since),
+            "any": any_examined,
+        },
     )
-    return [(Scope(user=row["user"], workspace=row["workspace"]), row["session"]) for row in found]
+    return [
+        Waiting(
+            Scope(user=row["user"], workspace=row["workspace"], session=row["session"]),
+            datetime.fromisoformat(row["touched_at"]),
+        )
+        for row in found
+    ]
+
+
+def touch(conn: sqlite3.Connection, scope: Scope, now: datetime) -> None:
+    """Notes that something is done with the scope's session now."""
+    conn.execute(
+        "UPDATE sessions SET touched_at = ? WHERE scope_key = ? AND session = ?",
+        (to_time(now), scope.key, scope.session),
+    )
 
 
 def unverified(conn: sqlite3.Connection) -> list[tuple[Scope, str]]:

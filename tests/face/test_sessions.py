@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,6 +15,7 @@ from memcycle.core.turn import Conversation, Session, Turn
 from memcycle.core.world import World
 from memcycle.ingest import ingest
 from memcycle.results import Ended, SessionSummary
+from memcycle.stores.ledger import sessions as session_rows
 from memcycle.stores.ledger.sessions import SessionInfo
 from tests.hand_clock import HandClock
 from tests.scripted import Always, Scripted
@@ -266,29 +268,51 @@ def test_what_another_process_left_open_is_ended_after_the_same_silence(tmp_path
         memory.add(CHAT, session="left")
         clock.pass_(61)
         memory.add(CHAT, session="lively")
-    with opened(tmp_path / "home", now=clock, idle_after=60) as memory:
-        assert [waiting.scope.session for waiting in memory.idle.waiting] == ["left"]
-        clock.pass_(60)
+        clock.pass_(5)
+    with opened(tmp_path / "home", now=clock, idle_after=600) as memory:
+        waiting = [(one.scope.session, one.seconds) for one in memory.idle.waiting]
+        assert waiting == [("left", 600 - 66), ("lively", 595)]
+        clock.pass_(600 - 66)
         memory.idle.run_due()
-        assert memory.idle.flush(20) == []
+        settled(memory)
         assert (status(memory, "left"), status(memory, "lively")) == ("committed", "open")
-
-
-def test_closing_ends_what_waits(tmp_path):
-    clock = HandClock()
     with opened(tmp_path / "home", now=clock, idle_after=60) as memory:
+        assert [one.seconds for one in memory.idle.waiting] == [60], "long due, and yet not at once"
+
+
+def test_what_another_process_ended_or_went_on_with_is_left_alone(tmp_path):
+    """Its words stand in the ledger, of which this process heard nothing."""
+    clock = HandClock()
+    with opened(tmp_path / "home", now=clock, idle_after=600) as memory:
+        memory.add(CHAT, session="ended")
+        memory.add(CHAT, session="lively")
+        clock.pass_(500)
+        with memory.bank.ledger.write() as conn:
+            session_rows.touch(conn, memory.scope(session="lively"), clock())
+        memory.bank.commit_session(memory.scope(session="ended"))
+        clock.pass_(100)
+        memory.idle.run_due()
+        settled(memory)
+        assert (status(memory, "lively"), memory.session("ended").probes) == ("open", 0)
+        assert [(one.scope.session, one.seconds) for one in memory.idle.waiting] == [("lively", 500)]
+
+
+def settled(memory):
+    """Waits until what is due has been ended."""
+    for thread in threading.enumerate():
+        if thread.name == "memcycle-idle-worker":
+            thread.join(20)
+
+
+async def test_closing_leaves_open_what_is_not_idle(tmp_path):
+    """Whoever opens the home next goes on waiting: to close is no reason to examine what is being said."""
+    with opened(tmp_path / "home", now=HandClock(), idle_after=60) as memory:
         memory.add(CHAT)
-        memory.add(CHAT, session="other")
-    with Memory.open(tmp_path / "home", user="ann", read_only=True) as reader:
-        assert [one.status for one in reader.sessions()] == ["committed", "committed"]
-        assert reader.idle is None
-
-
-async def test_closing_ends_what_waits_off_the_loop(tmp_path):
     async with opened(tmp_path / "home", now=HandClock(), idle_after=60) as memory:
         await asyncio.gather(*(memory.aadd(CHAT, session=name) for name in "ab"))
     with Memory.open(tmp_path / "home", user="ann", read_only=True) as reader:
-        assert {one.status for one in reader.sessions()} == {"committed"}
+        assert [one.status for one in reader.sessions()] == ["open"] * 3
+        assert reader.idle is None
 
 
 def test_an_end_that_keeps_failing_is_given_up_unverified(tmp_path, monkeypatch):
@@ -305,5 +329,8 @@ def test_an_end_that_keeps_failing_is_given_up_unverified(tmp_path, monkeypatch)
         )  # fmt: skip
 
 
-def test_nobody_is_ended_without_being_asked(memory):
-    assert memory.idle is None
+def test_sessions_end_by_themselves_unless_that_is_switched_off(tmp_path):
+    assert Settings().idle_after == 1800
+    with opened(tmp_path / "home", idle_after=None) as memory:
+        memory.add(CHAT)
+        assert memory.idle is None

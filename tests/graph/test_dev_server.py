@@ -60,7 +60,7 @@ def test_all_four_graphs_are_served(client):
         ("memory", {"messages", "end_session"}),
         ("remember", {"messages", "turns"}),
         ("recall", {"question"}),
-        ("session", {"verify"}),
+        ("session", {"verify", "idle"}),
     ],
 )
 def test_a_form_asks_for_the_input_alone_and_the_context_is_described(client, graph, fields):
