@@ -27,6 +27,7 @@ from memcycle.graph.organisation import Decided, Made, fact_entry
 from memcycle.graph.search import memory_views, turn_views
 from memcycle.graph.session.examination import probe_of, probes_of
 from memcycle.graph.states import ProbeState, SessionState
+from memcycle.stores.ledger.entries import RECALLABLE
 
 AROUND = 4
 """Turns before and after the source that the Repairer is shown."""
@@ -106,8 +107,8 @@ def consolidate(state: SessionState, run: GraphRun) -> Step:
         why = outcome.rejected[0].why if outcome.rejected else "its turn is gone"
         return _decided(probe, Consolidated("REFUSED", None, "", why), None)
     (item,) = grounded
-    if _revives(run, item):
-        why = "it names what a fact of the same turn has replaced"
+    why = _replaced(run, item)
+    if why:
         return _decided(probe, Consolidated("REFUSED", None, "", why), None)
     output, warnings = ConsolidatorOutput(decision="INSERT"), list[str]()
     twin = next((n for n, entry in enumerate(item.near) if item.repeats(entry)), None)
@@ -137,15 +138,21 @@ def consolidate(state: SessionState, run: GraphRun) -> Step:
     return {**_decided(probe, chosen, edit, item.near), "warnings": warnings}
 
 
-def _revives(run: GraphRun, item: Grounded) -> bool:
-    """Whether it speaks of what is no longer so by its own turn, as was settled when that was read."""
+def _replaced(run: GraphRun, item: Grounded) -> str:
+    """Why it speaks of what is no longer so: by its own turn, or by what was said since, in any session; else
+    empty."""
     bank, stems = run.bank, set(content_stems(item.draft.text))
-    return any(
-        stems & (set(content_stems(old.text)) - set(content_stems(fact.text)))
-        for fact in bank.by_turns(run.scope, [item.turn.id], "fact")
-        for old in bank.get(run.scope, fact.supersedes)
-        if departure(old) is None
-    )
+
+    def revives(old: Entry, new: Entry) -> bool:
+        return departure(old) is None and bool(
+            stems & (set(content_stems(old.text)) - set(content_stems(new.text)))
+        )
+
+    facts = bank.by_turns(run.scope, [item.turn.id], "fact", (*RECALLABLE, "superseded"))
+    if any(revives(old, fact) for fact in facts for old in bank.get(run.scope, fact.supersedes)):
+        return "it names what a fact of the same turn has replaced"
+    heirs = ((fact, new) for fact in facts for new in bank.get(run.scope, [fact.superseded_by or ""]))
+    return "it names what was replaced since" if any(revives(*pair) for pair in heirs) else ""
 
 
 def approve_repair(state: SessionState, run: GraphRun) -> dict[str, Any]:

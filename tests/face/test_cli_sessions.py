@@ -123,6 +123,44 @@ def test_the_list_in_words(home):
     assert f"memcycle sessions verify 2 --user ann --home {home.home}" in reason
 
 
+def test_a_session_is_ended_by_name(home):
+    ended = home.json("sessions", "end", "3", "--user", "ann")
+    assert (ended["session"], ended["status"], ended["committed"] > 0) == ("3", "committed", True)
+    assert [one["staged"] for one in home.json("sessions")] == [0, 0, 0]
+    again = home.run("sessions", "end", "3").stdout
+    assert "session 3" in again
+    assert "Memories made active: 0" in again
+
+
+def test_all_open_sessions_are_ended_with_a_line_for_each(home):
+    with Memory.open(home.home, user="ann") as memory:
+        memory.add("I teach fencing in Linz.", session="four")
+    done = home.run("sessions", "end", "--all", "--json")
+    assert [one["session"] for one in json.loads(done.stdout)] == ["3", "four"]
+    assert done.stderr.splitlines() == ["Ending session 3 (1 of 2) ...", "Ending session four (2 of 2) ..."]
+    assert (
+        "No session of user 'ann' in workspace 'default' is open."
+        in home.run("sessions", "end", "--all").stderr
+    )
+    assert home.json("sessions", "end", "--all") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["nope"], "no session 'nope' of user 'ann' in workspace 'default'; sessions there: 1, 2, 3"),
+        ([], "name a session to end, or give --all"),
+        (["3", "--all"], "name a session to end, or give --all"),
+        (["--all", "--checkpoints", "runs", "--resume", "t"], "--resume goes on with the end of one session"),
+    ],
+)
+def test_what_cannot_be_ended_is_said_and_nothing_is_done(home, words, why):
+    before = home.json("sessions")
+    done = home.run("sessions", "end", *words, code=2)
+    assert why in " ".join(done.stderr.split())
+    assert home.json("sessions") == before
+
+
 def test_the_only_user_need_not_be_named(home):
     assert home.json("sessions") == home.json("sessions", "--user", "ann")
     assert home.json("sessions", "--workspace", "work") == []

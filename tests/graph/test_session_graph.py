@@ -259,6 +259,28 @@ def test_a_repair_does_not_bring_back_what_its_turn_replaced(cycle):
     assert only_probe(cycle).repair.why == "it names what a fact of the same turn has replaced"
 
 
+def test_a_repair_does_not_bring_back_what_another_open_session_replaced(cycle):
+    cycle.remember("I teach at Larkfield.", constructor=knows("Ana teaches at Larkfield"))
+
+    def replaces(value):
+        target = next(memory.n for memory in value.memories if memory.granularity == "fact")
+        new = FactDraft(text="Ana teaches at Quarry Lane", turn=0, edit="UPDATE", target=target)
+        return ConstructorOutput(facts=[new])
+
+    cycle.remember("I teach at Quarry Lane now.", session="s2", constructor=Scripted(replaces))
+    back = RepairFact(text="Ana is a teacher at Larkfield", turn=1, quote="I teach at Larkfield")
+    roles = plain() | {
+        "prober": asks(("Where does Ana teach?", "Larkfield", 1)),
+        "answerer": answers(teach="Quarry Lane"),
+    }
+    cycle.end(**roles, repairer=Scripted(adds(back)))
+    cycle.end("s2", verify=False)
+    assert [one.text for one in cycle.bank.entries(ANA.base, granularity="fact")] == [
+        "Ana teaches at Quarry Lane"
+    ]
+    assert only_probe(cycle).repair.why == "it names what was replaced since"
+
+
 def failure(role: str) -> RoleFailed:
     return RoleFailed(role, "it answered in prose", "")
 
