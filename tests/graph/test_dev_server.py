@@ -1,5 +1,6 @@
 """The graphs in the real `langgraph dev`, as Studio and the SDK see them: without a key and a network."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -217,3 +218,28 @@ def test_no_run_of_this_file_blocked_the_event_loop(client, log):
     assert "Background run succeeded" in told
     assert "blockingerror" not in told.casefold()
     assert "blocking call" not in told.casefold()
+
+
+def test_what_was_said_on_monday_is_known_on_tuesday_and_ended_later(tmp_path):
+    """Two servers, one after the other, each with threads of its own; nobody ends a session."""
+    graphs = {
+        name: f"{Path(__file__).with_name('clocked_graphs.py')}:{name}" for name in ("memory", "session")
+    }
+    config = tmp_path / "langgraph.json"
+    config.write_text(json.dumps({"dependencies": ["."], "graphs": graphs}))
+    clock = tmp_path / "clock"
+    clock.write_text("0")
+    with served(config, tmp_path / "monday.log") as client:
+        monday = new_thread(client)
+        chat(client, monday, "I teach fencing in Linz.")
+    clock.write_text("15")
+    with served(config, tmp_path / "tuesday.log") as client:
+        asked = chat(client, new_thread(client), "Where do I teach fencing?")
+        assert "Linz" in asked["messages"][-1]["content"]
+        assert asked["ended"] == {}
+        clock.write_text("55")
+        later = chat(client, new_thread(client), "I like tea.")
+        assert (later["ended"]["session"], later["ended"]["status"]) == (monday, "committed")
+        by_the_clock = client.runs.wait(None, "session", input={"idle": True})
+        assert by_the_clock["result"]["status"] == "committed"
+        assert by_the_clock["result"]["session"] not in (monday, None)

@@ -21,8 +21,6 @@ async def test_two_agents_share_a_users_memory_and_keep_a_workspace_each(memory,
     )
 
     graph.invoke({"ask": "I never fly and I hate nuts."}, thread("one"), context=ANN)
-    for workspace in ("shared", "travel", "kitchen"):
-        memory.end_session("one", user="ann", workspace=workspace)
     out = await graph.ainvoke({"ask": "What can I cook without nuts?"}, thread("two"), context=ANN)
     assert out["answer"] == "Rice without nuts."
     assert "- I never fly and I hate nuts." in prompt(server)
