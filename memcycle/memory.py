@@ -539,8 +539,8 @@ class Memory:
             thread_id: As in `add`.
 
         Raises:
-            BadInput: no such session (names those there are), or no user. Where turns wait to be read, errors of
-                the Constructor's provider are raised as themselves.
+            BadInput: no such session (names those there are), or no user. Where turns wait to be read, errors
+                of the Constructor's provider are raised as themselves.
         """
         return self._end_run(session or MAIN_SESSION, user, workspace, thread_id, verify=verify)
 
