@@ -22,6 +22,7 @@ from pydantic import (
 from typing_extensions import override
 
 from memcycle.core.entry import Entry, Granularity
+from memcycle.core.language.date_forms import Precision
 from memcycle.core.turn import MessageType, Turn, sound_data
 
 NONE = "(none)"
@@ -46,6 +47,9 @@ _IN_ATTRIBUTES = str.maketrans(
     }
 )
 # Not strftime("%A"): its names follow the locale of the process.
+_EXACT = {"year": len("2025"), "month": len("2025-02"), "minute": len("2025-02-03 08:30")}
+"""Characters of a time that is known so exactly; of a day, and of a span by its first day, ten."""
+_SPANS = ("week", "season")
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -151,12 +155,21 @@ class MemoryView(View):
     role: MessageType | None = None
     time: AwareDatetime | None = Field(None, description="when it was said")
     event_time: AwareDatetime | None = None
-    event_precision: str | None = None
+    event_precision: Precision | None = None
     current: bool = Field(True, description="False where its source is known to be superseded")
+    until: AwareDatetime | None = Field(None, description="since when it is not current, where that is known")
     score: float | None = Field(None, description="how well a search found it, 0 to 1; shown to no model")
 
     @classmethod
-    def of(cls, n: int, entry: Entry, *, current: bool = True, score: float | None = None) -> "MemoryView":
+    def of(
+        cls,
+        n: int,
+        entry: Entry,
+        *,
+        current: bool = True,
+        until: datetime | None = None,
+        score: float | None = None,
+    ) -> "MemoryView":
         """The entry as shown to a role."""
         return cls(
             n=n,
@@ -168,22 +181,43 @@ class MemoryView(View):
             event_time=entry.event_time,
             event_precision=entry.event_precision,
             current=current,
+            until=until,
             score=score,
         )
 
     @override
     def markup(self, name: str = "memory") -> str:
-        about = {
-            "n": str(self.n),
-            "granularity": self.granularity,
-            "speaker": self.speaker,
-            "role": self.role,
-            "said": time_text(self.time) if self.time else None,
-            "happened": time_text(self.event_time) if self.event_time else None,
-            "precision": self.event_precision,
-            "current": None if self.current else "no",
-        }
-        return mark(name, about, escape(self.text))
+        kind = "fact" if self.granularity == "fact" else None
+        return mark(name, {"n": str(self.n), "kind": kind}, self.line())
+
+    def line(self) -> str:
+        """Day, speaker and words in few tokens: `Mon 2025-02-03 Ana: I teach fencing in Linz.`
+
+        After the speaker, in brackets, what is out of the ordinary: that it is no person's own words, when it
+        happened if that is another day, that it is no longer so.
+        """
+        role = {"ai": "assistant", "human": None}.get(self.role or "human", self.role)
+        speaker = escape(" ".join((self.speaker or role or "").split()))
+        notes = [
+            "summary" if self.granularity == "episode" else "",
+            role if role and speaker.casefold() != role else "",
+            self._event(),
+            "" if self.current else "no longer so",
+        ]
+        if not self.current and self.until:
+            notes[-1] += f" since {self.until.date().isoformat()}"
+        noted = "; ".join(filter(None, notes))
+        day = f"{_WEEKDAYS[self.time.weekday()][:3]} {self.time.date().isoformat()}" if self.time else ""
+        head = " ".join(filter(None, (day, speaker, f"({noted})" if noted else "")))
+        return f"{head}: {escape(self.text)}" if head else escape(self.text)
+
+    def _event(self) -> str:
+        if self.event_time is None or (self.time and self.event_time.date() == self.time.date()):
+            return ""
+        day = self.event_time.isoformat(sep=" ")[
+            : _EXACT.get(self.event_precision or "day", len("2025-02-03"))
+        ]
+        return f"event {self.event_precision} of {day}" if self.event_precision in _SPANS else f"event {day}"
 
 
 class RoleOutput(BaseModel):

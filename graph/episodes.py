@@ -8,6 +8,7 @@ from memcycle.agents.episode_writer import EpisodeWriterInput, EpisodeWriterOutp
 from memcycle.agents.roles import run_rules
 from memcycle.core.entry import Entry, new_entry
 from memcycle.core.errors import RoleFailed
+from memcycle.core.language.small_talk import asks, tells
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
@@ -35,6 +36,12 @@ def cut(segment: Sequence[Turn], boundaries: Sequence[Boundary], theta: Theta) -
             finished.append(current)
             current, tokens = [], 0
     return finished
+
+
+def tell(turns: Sequence[Turn]) -> bool:
+    """Whether turns tell anything that an episode could keep, beyond questions, thanks and fillers."""
+    before = [False, *(asks(turn.text) for turn in turns)]
+    return any(tells(turn.text, answers=asked) for turn, asked in zip(turns, before, strict=False))
 
 
 def writer_calls(run: GraphRun, episodes: Sequence[Sequence[Turn]]) -> list[Call]:

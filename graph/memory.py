@@ -36,7 +36,15 @@ def _asked(messages: list[AnyMessage]) -> str:
 
 
 def _question(state: MemoryState) -> dict[str, Any]:
-    return {"question": _asked(state["messages"])}
+    """The last human message, which is no evidence for itself."""
+    messages = state["messages"]
+    asking = [message for message in messages if isinstance(message, HumanMessage)][-1:]
+    return {"question": _asked(messages), "seen": asking}
+
+
+def _question_amid(state: MemoryState) -> dict[str, Any]:
+    """The same for a reply that sees all of the thread's messages: none of them need be recalled."""
+    return {**_question(state), "seen": state["messages"]}
 
 
 def _recalled(output: dict[str, Any]) -> dict[str, Any]:
@@ -83,6 +91,10 @@ def reply(state: MemoryState) -> dict[str, Any]:
     return {"messages": [AIMessage(recalled["answer"] if asks else "Noted.")]}
 
 
+_RECALLED_ANSWER = reply
+"""The reply as shipped: it reads no message but the last."""
+
+
 def build_memory(
     roles: Roles | None = None,
     bank: "Bank | Callable[[], Bank] | None" = None,
@@ -110,7 +122,8 @@ def memory_graph(
 ) -> CompiledStateGraph[MemoryState, Context, MemoryInput, MemoryState]:
     """The parent graph over an environment, the other three nested in it."""
     builder = StateGraph(MemoryState, context_schema=Context, input_schema=MemoryInput)
-    builder.add_node("recall", nested(_question, recall_graph(env), _recalled))
+    asked = _question if reply is _RECALLED_ANSWER else _question_amid
+    builder.add_node("recall", nested(asked, recall_graph(env), _recalled))
     builder.add_node("reply", reply if isinstance(reply, Runnable) else Node("reply", reply))
     builder.add_node("remember", nested(_conversation, remember_graph(env), _remembered))
     builder.add_node("session", nested(_ending, session_graph(env), _ended, _not_ended))

@@ -12,6 +12,7 @@ from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.errors import StoreError
 from memcycle.core.language.names import entities_of, person_names
+from memcycle.core.language.small_talk import tells
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
@@ -97,6 +98,7 @@ def find(
     widened: bool = False,
     spare: int = 1,
     exclude: Iterable[str] = (),
+    telling: bool = False,
 ) -> list[Candidate]:
     """Candidates of all plans, best first, each entry once: one search request a set of granularities.
 
@@ -106,7 +108,7 @@ def find(
         theta: By default that of the run. Recency counts from its reference date, else from the run's time.
         widened: Whether it is a Retry: every granularity, and twice as many (AMA).
         spare: How many times K to find.
-        exclude: Ids to leave out.
+        exclude: Ids to leave out. telling: whether turns that tell nothing are left out.
     """
     theta = theta or run.theta
     if theta.reference_date is None:
@@ -127,6 +129,7 @@ def find(
                 theta=theta,
                 exclude=frozenset(exclude),
                 asked_at=run.now(),
+                telling=telling,
             )
         )
         for plan, ranking in zip(members, rankings, strict=True):
@@ -183,7 +186,7 @@ def related(run: GraphRun, candidates: Sequence[Candidate]) -> list[Candidate]:
             continue
         for turn in (*entry.related_turns, *entry.turns):
             led[turn] = max(led.get(turn, 0.0), scores[entry.id] * 0.9)
-    raws = run.bank.raw_entries(run.scope, list(led))
+    raws = [raw for raw in run.bank.raw_entries(run.scope, list(led)) if tells(raw.text, answers=True)]
     why = {"view": "related", "rank": 1}
     return [
         Candidate(id=raw.id, score=led[raw.turns[0]], why=[{**why, "score": led[raw.turns[0]]}])
@@ -193,7 +196,8 @@ def related(run: GraphRun, candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def widen(state: EvidenceState, run: GraphRun) -> dict[str, Any]:
     """Retry: adds the turns the candidates refer to; the next search covers every granularity (AMA)."""
-    more = related(run, state["candidates"])
+    hidden = set(state.get("hidden") or ())
+    more = [one for one in related(run, state["candidates"]) if one["id"] not in hidden]
     return {"round": state["round"] + 1, "candidates": unite(state["candidates"], more)}
 
 

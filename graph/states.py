@@ -85,7 +85,7 @@ class Gap(TypedDict):
 
 
 class EvidenceState(TypedDict, total=False):
-    """What the two ways of looking into memory share."""
+    """What the two ways of looking into memory share. `hidden`: ids of entries that are not looked for."""
 
     plans: list[Planned]
     candidates: list[Candidate]
@@ -95,6 +95,7 @@ class EvidenceState(TypedDict, total=False):
     warnings: list[str]
     faults: Collected
     usage: Counted
+    hidden: list[str]
 
 
 class Result(TypedDict):
@@ -205,9 +206,14 @@ class RememberOutput(TypedDict):
 
 
 class RecallInput(TypedDict):
-    """A question in words."""
+    """A question in words.
+
+    `seen`: messages, in any shape that remember takes, that whoever reads the evidence sees anyway. Their
+    turns and what rests on these alone are not given back.
+    """
 
     question: str
+    seen: NotRequired[list[Any]]
 
 
 class RecallState(RecallInput, EvidenceState, total=False):
@@ -232,6 +238,8 @@ class RecallState(RecallInput, EvidenceState, total=False):
 def fresh_recall() -> dict[str, Any]:
     """As `fresh_remember`, of recall."""
     return {
+        "seen": [],
+        "hidden": [],
         "plans": [],
         "parts": [],
         "candidates": [],

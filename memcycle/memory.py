@@ -339,6 +339,7 @@ class Memory:
         k: int | None = None,
         token_budget: int | None = None,
         evidence_only: bool = False,
+        seen: Sequence[Any] = (),
         thread_id: str | None = None,
     ) -> Run[Answer]:
         """Answers a question from memory, or says that memory does not hold the answer.
@@ -350,6 +351,8 @@ class Memory:
             now: The time that words such as "last week" in the question count from, by default the clock.
             k: Entries of evidence at most. token_budget: their tokens at most.
             evidence_only: Find the evidence and stop there; `answer` is None.
+            seen: Messages, in the shapes of `add`, that whoever reads the evidence sees anyway: what they say
+                is not given back.
             thread_id: As in `add`.
 
         Raises:
@@ -368,7 +371,11 @@ class Memory:
             evidence_only=evidence_only,
         )
         return Run(
-            "recall", {"question": question}, context, functools.partial(Answer.of, question), thread_id
+            "recall",
+            {"question": question, "seen": list(seen)},
+            context,
+            functools.partial(Answer.of, question),
+            thread_id,
         )
 
     def recall(self, question: str, **options: Any) -> Answer:

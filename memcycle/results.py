@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from memcycle.core.entry import Granularity
+from memcycle.core.language.date_forms import Precision
 from memcycle.core.probe import Probe, SessionReport, SessionStatus, Usage
+from memcycle.core.turn import MessageType
 
 if TYPE_CHECKING:
     from memcycle.stores.ledger.sessions import SessionInfo
@@ -129,7 +131,8 @@ class Evidence(BaseModel):
         event_time: When what it says happened.
         score: 0 to 1, higher is better.
         why: The views that found it, each with rank and score.
-        speaker: Who said it. time: when it was said. Both are left out of the JSON.
+        speaker: Who said it, role: as what. time: when it was said. current: False where a newer one
+            contradicts it, until: since when, where that is known. These are left out of the JSON.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -142,7 +145,11 @@ class Evidence(BaseModel):
     score: float = 0.0
     why: list[dict[str, Any]] = []
     speaker: str | None = Field(None, exclude=True)
+    role: MessageType | None = Field(None, exclude=True)
     time: AwareDatetime | None = Field(None, exclude=True)
+    event_precision: Precision | None = Field(None, exclude=True)
+    current: bool = Field(True, exclude=True)
+    until: AwareDatetime | None = Field(None, exclude=True)
 
 
 class Answer(Outcome):

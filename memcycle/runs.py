@@ -456,8 +456,9 @@ def _redacted(redactor: Redactor, run: Run[Any]) -> Any:
     if run.value is None:
         return None
     value = dict(run.value)
-    if value.get("messages") is not None:
-        value["messages"] = _redacted_messages(redactor, value["messages"])
+    for name in ("messages", "seen"):
+        if value.get(name) is not None:
+            value[name] = _redacted_messages(redactor, value[name])
     if value.get("turns") is not None:
         value["turns"] = [
             redactor.turn(Turn.model_validate(turn)).model_dump(mode="json") for turn in value["turns"]

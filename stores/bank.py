@@ -23,10 +23,11 @@ from memcycle.stores.indexes import Indexes
 from memcycle.stores.ledger import entries, events, links, meta, probes, weights
 from memcycle.stores.ledger import sessions as session_rows
 from memcycle.stores.ledger import turns as turn_rows
+from memcycle.stores.ledger.columns import same_hash
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.sessions import Part, SessionInfo
-from memcycle.stores.ledger.turns import TurnState
+from memcycle.stores.ledger.turns import Said, TurnState
 from memcycle.stores.maintenance import Maintenance
 from memcycle.stores.search.snapshot import speakers
 from memcycle.stores.sessions import session_of
@@ -190,6 +191,12 @@ class Bank:
         with self.ledger.look() as conn:
             return entries.in_order(turn_rows.by_ids(conn, scope, wanted), wanted)
 
+    def before(self, scope: Scope, ids: Iterable[str]) -> dict[str, Said]:
+        """By turn id what was said just before it in its session; of the first turn nothing."""
+        with self.ledger.look() as conn:
+            found = turn_rows.before(conn, scope, ids, 1)
+        return {turn: said[-1] for turn, said in found.items() if said}
+
     def session_turns(
         self, scope: Scope, *, last: int | None = None, before: int | None = None
     ) -> list[Turn]:
@@ -250,6 +257,17 @@ class Bank:
             return []
         with self.ledger.look() as conn:
             return _entries(entries.by_turns(conn, scope, wanted, granularity, statuses))
+
+    def repeating(self, scope: Scope, texts: Iterable[str], said: Iterable[Turn] = ()) -> list[str]:
+        """Ids of the recallable entries that say what these texts or messages say.
+
+        Turns of the same words, case and closing marks aside, or of a message's id in its session, and what
+        rests on such turns alone, unless a person corrected it.
+        """
+        hashes = {same_hash(self.redactor.text(text)) for text in texts}
+        identities = {turn_rows.identity_of(self.redactor.turn(turn)) for turn in said if turn.message_id}
+        with self.ledger.look() as conn:
+            return entries.repeating(conn, scope, hashes, identities) if hashes or identities else []
 
     def entries(
         self,

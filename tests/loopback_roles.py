@@ -7,6 +7,7 @@ the types of the input's fields.
 import html
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -32,7 +33,7 @@ _INPUTS: dict[str, type[RoleInput]] = {
 }
 _OUTLINES = {role: outline(strict_schema(model, role)) for role, model in OUTPUTS.items()}
 _TITLES = {"Keep:": "keep", "Already stored:": "redundant", "In conflict:": "conflicts"}
-_FIELDS = {"said": "time", "happened": "event_time", "precision": "event_precision"}
+_FIELDS = {"happened": "event_time", "precision": "event_precision"}
 """Attributes of marks that are called otherwise as fields."""
 _SHOWN_AS = {"evidence": "memories", "candidates": "memories", "needs_time": "time_need"}
 """Fields that are called otherwise as placeholders."""
@@ -112,7 +113,7 @@ def _marks(text: str) -> list[tuple[str, dict[str, Any], str]]:
         about: dict[str, Any] = {}
         for key, value in _ATTRIBUTE.findall(one["attributes"]):
             read = html.unescape(value)
-            about[_FIELDS.get(key, key)] = read.split()[0] if key in ("said", "happened", "time") else read
+            about[_FIELDS.get(key, key)] = read.split()[0] if key in ("happened", "time") else read
         found.append((one["mark"], about, one["text"]))
     return found
 
@@ -122,8 +123,43 @@ def _view(model: type[View]) -> Callable[[dict[str, Any], str], Any]:
 
 
 def _memory(about: dict[str, Any], text: str) -> MemoryView:
-    current = about.get("current") != "no"
-    return MemoryView.model_validate({**about, "current": current, "text": _plain(text)})
+    head = _HEAD.match(text)
+    assert head is not None, text
+    notes = (head["notes"] or "").split("; ")
+    roles = {"assistant": "ai", "tool": "tool", "system": "system"}
+    event = next((_EVENT.fullmatch(note) for note in notes if note.startswith("event ")), None)
+    over = next((note for note in notes if note.startswith("no longer so")), None)
+    role = next((roles[note] for note in [*notes, head["speaker"]] if note in roles), "human")
+    fields = {
+        "granularity": about.get("kind") or ("episode" if "summary" in notes else "raw"),
+        "speaker": _plain(head["speaker"]) or None,
+        "role": role if head["speaker"] or role != "human" else None,
+        "time": _midnight(head["day"]),
+        "event_time": _midnight(event["day"]) if event else None,
+        "event_precision": _precision(event) if event else None,
+        "current": over is None,
+        "until": _midnight(over.removeprefix("no longer so since ")) if over and "since" in over else None,
+    }
+    return MemoryView.model_validate({"n": about["n"], **fields, "text": _plain(head["text"])})
+
+
+_HEAD = re.compile(
+    r"(?:[A-Z][a-z]{2} (?P<day>\d{4}-\d\d-\d\d)(?: |(?=:)))?(?P<speaker>[^:(]*?) ?"
+    r"(?:\((?P<notes>[^)]*)\))?: (?P<text>.*)",
+    re.DOTALL,
+)
+"""How a memory begins, where its speaker's name has no colon and no bracket."""
+_EVENT = re.compile(r"event (?:(?P<span>week|season) of )?(?P<day>[-\d: ]+)")
+_EXACT = {4: "year", 7: "month", 16: "minute"}
+
+
+def _midnight(day: str | None) -> datetime | None:
+    """A day, a month or a year from its start; a time as it is. All in UTC."""
+    return datetime.fromisoformat(day + "0001-01-01"[len(day) :]).replace(tzinfo=UTC) if day else None
+
+
+def _precision(event: re.Match[str]) -> str:
+    return event["span"] or _EXACT.get(len(event["day"]), "day")
 
 
 def _new_fact(about: dict[str, Any], inner: str) -> NewFact:

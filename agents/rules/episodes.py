@@ -15,6 +15,7 @@ from memcycle.agents.views import TurnView
 from memcycle.core.language.dates import format_time
 from memcycle.core.language.names import person_names, places_of
 from memcycle.core.language.sentences import split_sentences
+from memcycle.core.language.small_talk import tells
 from memcycle.core.language.tokens import STOPWORDS, content_stems, stems, tokenize
 
 Reason = Literal["topic_shift", "request", "saturation", "gap", "farewell"]
@@ -161,9 +162,9 @@ def _opening(turns: Sequence[TurnView], speakers: Sequence[str], topics: Sequenc
 
 
 def _first_words(turns: Sequence[TurnView]) -> list[str]:
-    """What was said first, where nothing is stated."""
-    spoken = ((turn.speaker, split_sentences(turn.text)) for turn in turns)
-    return next(([f"{speaker}: {pieces[0][2]}"] for speaker, pieces in spoken if pieces), [])
+    """What was said first that tells something, where nothing is stated."""
+    spoken = ((turn.speaker, text) for turn in turns for _, _, text in split_sentences(turn.text))
+    return next(([f"{speaker}: {text}"] for speaker, text in spoken if tells(text)), [])
 
 
 def _topics(texts: Sequence[str], speakers: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from memcycle.core.language.dates import read_dates
 from memcycle.core.language.forget_requests import requests_in
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import Slot, asked_slot, bare, focus, is_question, question_language
+from memcycle.core.language.small_talk import asks
 from memcycle.core.language.tokens import unbroken
 
 ASKING = content(
@@ -194,7 +195,7 @@ def _sentences(parsed: ParsedQuestion, memory: MemoryView) -> Iterator[str]:
         topics = (
             memory.granularity == "episode" and _TOPICS.match(text) and not _OF_TALK.search(parsed.question)
         )
-        states = not (is_question(text) or wished or topics or requests_in(text))
+        states = not (is_question(text) or asks(text) or wished or topics or requests_in(text))
         if states and content(text) - SMALL_TALK:
             yield text
 

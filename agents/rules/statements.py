@@ -16,6 +16,7 @@ from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import is_question
 from memcycle.core.language.sentences import FENCE, corrects, split_sentences
+from memcycle.core.language.small_talk import asks
 from memcycle.core.language.tokens import per_text
 
 FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b|\bi\b|\bi['’]", re.IGNORECASE)
@@ -98,7 +99,13 @@ def states(sentence: str) -> bool:
     rest = _REMEMBER.sub("", sentence)
     if rest != sentence and not sentence.rstrip().endswith(("?", "？")):
         return FIRST_PERSON.search(rest) is not None and not supposes(rest) and says_something(rest)
-    if is_question(sentence) or supposes(sentence) or _ORDER.match(sentence) or _TO_YOU.match(sentence):
+    if (
+        is_question(sentence)
+        or asks(sentence)
+        or supposes(sentence)
+        or _ORDER.match(sentence)
+        or _TO_YOU.match(sentence)
+    ):
         return False
     return says_something(sentence) and (
         not _YOU.search(sentence) or FIRST_PERSON.search(sentence) is not None

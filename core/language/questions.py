@@ -320,6 +320,15 @@ def asked_slot(question: str) -> Slot:
     return min(found)[2] if found else "other"
 
 
+def opens_as_question(text: str) -> bool:
+    """Whether a text of another language than English begins with one of its words of asking; a Chinese one
+    may end with it."""
+    language = question_language(text)
+    found = [match for _, rule in _FOREIGN_COMPILED.get(language, ()) for match in rule.finditer(text)]
+    begins = any(not text[: match.start()].strip(" ¿¡") for match in found)
+    return begins or (language == "zh" and any(match.end() == len(text.rstrip()) for match in found))
+
+
 def question_category(question: str) -> Category:
     """The category of a question, by its own words alone; what fits none is `single`.
 

@@ -15,15 +15,18 @@ never between groups.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from memcycle.agents.views import MemoryView
-from memcycle.core.entry import GRANULARITIES, Entry, Granularity, departure, is_correction
+from memcycle.core.entry import GRANULARITIES, Entry, Granularity, departure, is_correction, same_text
+from memcycle.core.language.small_talk import question_of
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.language.tokens import content_stems
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.states import RecallState
+from memcycle.stores.ledger.turns import Said
 
 FACT_WEIGHT = 0.3
 """Weight of the best fact's score in that of its group; the turn's has the rest. Flat from 0.2 to 0.5."""
@@ -34,13 +37,14 @@ class Piece(NamedTuple):
 
     Attributes:
         score: The weight of what it says, 0 to 1; halved where it is not current.
-        current: False where a newer entry contradicts it.
+        current: False where a newer entry contradicts it. until: since when, where that is known.
         why: How it was found, as in `Candidate`.
     """
 
     entry: Entry
     score: float
     current: bool = True
+    until: datetime | None = None
     why: Sequence[Mapping[str, Any]] = ()
 
 
@@ -206,7 +210,37 @@ OUTDATED_SCORE = 0.5
 
 def evidence(run: GraphRun, state: RecallState) -> list[Piece]:
     """What is shown, best first: chosen for what it covers within k and tokens."""
-    return assemble(ranked(run, state), _limits(run, state), token_counter().count)
+    pieces = [_with_question(one, said) for one, said in _following(run, _once(ranked(run, state)))]
+    return assemble(pieces, _limits(run, state), token_counter().count)
+
+
+def _once(pieces: Sequence[Piece]) -> list[Piece]:
+    """Without what an assistant or a tool only said again; a person's words may tell of another day."""
+    first: dict[tuple[str | None, str], str] = {}
+    for one in pieces:
+        first.setdefault((one.entry.speaker, same_text(one.entry.text)), one.entry.id)
+    return [
+        one
+        for one in pieces
+        if one.entry.role in (None, "human")
+        or first[one.entry.speaker, same_text(one.entry.text)] == one.entry.id
+    ]
+
+
+def _following(run: GraphRun, pieces: Sequence[Piece]) -> list[tuple[Piece, Said | None]]:
+    """Each piece with what was said just before it, where it is a turn."""
+    raw = {one.entry.turns[0] for one in pieces if one.entry.granularity == "raw" and one.entry.turns}
+    said = run.bank.before(run.scope, raw)
+    return [(one, said.get(one.entry.turns[0]) if one.entry.granularity == "raw" else None) for one in pieces]
+
+
+def _with_question(piece: Piece, before: Said | None) -> Piece:
+    """A short reply is shown with its question, as one: "(Ben asked: Have you been to Rome?) Yes, twice." """
+    question = question_of(piece.entry.text, before.text) if before else ""
+    if before is None or not question:
+        return piece
+    text = f"({before.speaker} asked: {question}) {piece.entry.text}"
+    return piece._replace(entry=piece.entry.model_copy(update={"text": text}))
 
 
 def _limits(run: GraphRun, state: RecallState) -> Limits:
@@ -243,6 +277,7 @@ def ranked(run: GraphRun, state: RecallState) -> list[Piece]:
             entry=entry,
             score=by_id[entry.id]["score"] * (OUTDATED_SCORE if entry.id in old else 1.0),
             current=entry.id not in old,
+            until=old.get(entry.id),
             why=by_id[entry.id]["why"],
         )
         for entry in entries
@@ -275,24 +310,34 @@ def chronological(run: GraphRun, found: Sequence[Piece]) -> list[Piece]:
 
 def evidence_views(found: Sequence[Piece]) -> list[MemoryView]:
     """Evidence as roles see it, under the numbers from 0 on, in its order."""
-    return [MemoryView.of(n, one.entry, current=one.current, score=one.score) for n, one in enumerate(found)]
+    return [
+        MemoryView.of(n, one.entry, current=one.current, until=one.until, score=one.score)
+        for n, one in enumerate(found)
+    ]
 
 
-def _outdated(run: GraphRun, entries: Sequence[Entry], state: RecallState) -> set[str]:
-    """Ids of entries a newer one contradicts: settled in this recall, or the turns and episodes that say what
-    a contradicted or deleted fact said, or facts read from a turn that a person has corrected since."""
+def _outdated(run: GraphRun, entries: Sequence[Entry], state: RecallState) -> dict[str, datetime | None]:
+    """Entries by id that a newer one contradicts, and since when: settled in this recall, or the turns and
+    episodes that say what a contradicted or deleted fact said, or facts read from a turn that a person has
+    corrected since."""
     facts = [entry for entry in entries if entry.granularity == "fact"]
     others = [entry for entry in entries if entry.granularity != "fact"]
     left = run.bank.by_turns(run.scope, _turns_of(entries), statuses=("superseded", "forgotten"))
     said = _turns_of(others)
     gone = [one for one in left if one.granularity == "fact" and said & set(one.turns)]
-    edited = _turns_of(one for one in left if (one.granularity, one.status) == ("raw", "superseded"))
-    denied = _turns_of(_contradicted(run, gone))
-    return {
-        *(one.id for one in others if denied & set(one.turns)),
-        *(one.id for one in facts if edited & set(one.turns) and not is_correction(one)),
-        *(state.get("outdated") or []),
-    }
+    edited = _ended(one for one in left if (one.granularity, one.status) == ("raw", "superseded"))
+    denied = _ended(_contradicted(run, gone))
+    old: dict[str, datetime | None] = dict.fromkeys(state.get("outdated") or [])
+    for ended, found in ((denied, others), (edited, [one for one in facts if not is_correction(one)])):
+        for one in found:
+            since = [ended[turn] for turn in one.turns if turn in ended]
+            old |= {one.id: since[-1]} if since else {}
+    return old
+
+
+def _ended(gone: Iterable[Entry]) -> dict[str, datetime | None]:
+    """Since when what a turn says does not hold any more."""
+    return {turn: entry.valid_until for entry in gone for turn in entry.turns}
 
 
 def _turns_of(entries: Iterable[Entry]) -> set[str]:
@@ -324,7 +369,11 @@ def evidence_item(piece: Piece) -> dict[str, Any]:
         "turns": list(entry.turns),
         "speaker": entry.speaker,
         "event_time": entry.event_time.isoformat() if entry.event_time else None,
+        "role": entry.role,
+        "event_precision": entry.event_precision,
         "time": entry.observed_at.isoformat() if entry.observed_at else None,
+        "current": piece.current,
+        "until": piece.until.isoformat() if piece.until else None,
         "score": round(piece.score, 6),
         "why": piece.why,
     }

@@ -14,8 +14,9 @@ from memcycle.core.entry import is_older, same_source
 from memcycle.core.errors import BadInput, RoleFailed, is_too_long
 from memcycle.core.language import questions
 from memcycle.core.language.names import person_names
-from memcycle.core.language.questions import question_category
+from memcycle.core.language.questions import asked_slot, question_category
 from memcycle.core.language.tokens import strip_names
+from memcycle.core.messages import read_messages
 from memcycle.core.theta import Theta
 from memcycle.graph.approval import approved
 from memcycle.graph.conflicts import propose
@@ -57,8 +58,18 @@ def listen(state: RecallState, run: GraphRun) -> dict[str, Any]:
     if not isinstance(state.get("question"), str) or not state["question"].strip():
         raise BadInput("recall needs a question: invoke it with {'question': 'some words'}")
     question = run.bank.redactor.text(state["question"])
-    fresh = fresh_recall() | {"warnings": run.clamped}
+    fresh = fresh_recall() | {"warnings": run.clamped, "hidden": _hidden(state, run)}
     return {**fresh, "question": question, "category": question_category(question)}
+
+
+def _hidden(state: RecallState, run: GraphRun) -> list[str]:
+    """Ids of what the reader sees anyway, and of earlier askings of the question: none is evidence for it."""
+    settings, question = run.settings, state["question"]
+    seen = read_messages(
+        state.get("seen") or [], session=run.scope.session or "", now=run.now(), zone=settings.zone
+    )
+    asked = [question] if asked_slot(question) != "other" else []
+    return run.bank.repeating(run.scope, [*asked, *(turn.text for turn in seen)], seen)
 
 
 def plan(state: RecallState, run: GraphRun) -> Step:
@@ -119,7 +130,15 @@ def swap(state: RecallState, run: GraphRun) -> dict[str, Any]:
 def search(state: RecallState, run: GraphRun) -> dict[str, Any]:
     """Searches memory for all queries at once; evidence of earlier rounds is kept."""
     theta, widened = _theta(state, run), state["round"] > 0
-    found = find(run, state["plans"], theta=theta, widened=widened, spare=SPARE)
+    found = find(
+        run,
+        state["plans"],
+        theta=theta,
+        widened=widened,
+        spare=SPARE,
+        exclude=state["hidden"],
+        telling=True,
+    )
     return {"candidates": unite(state["candidates"], found)}
 
 

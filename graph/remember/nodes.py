@@ -18,7 +18,7 @@ from memcycle.core.turn import Turn
 from memcycle.graph.approval import approved
 from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.episodes import cut, writer_calls, written
+from memcycle.graph.episodes import cut, tell, writer_calls, written
 from memcycle.graph.facts import Outcome, decide, fact_judge_input, ground, with_nearest
 from memcycle.graph.forgetting import ASKED, DONE, NOT_ALLOWED, echoes_in, settle
 from memcycle.graph.guards import missing_words, uncovered
@@ -327,7 +327,7 @@ def trigger(state: RememberState, run: GraphRun) -> Step:
 def write_episode(state: RememberState, run: GraphRun) -> Step:
     """The Episode writer summarises each finished episode; extraction where it fails."""
     found = [run.bank.turns(run.scope, episode["turns"]) for episode in state["episodes"]]
-    episodes = [turns for turns in found if turns]  # the others were forgotten meanwhile
+    episodes = [turns for turns in found if tell(turns)]  # what was forgotten meanwhile is not there
     replies = yield writer_calls(run, episodes)
     entries, warnings = written(episodes, replies, run.made("episode_writer"))
     edits = [{"op": "ADD", "entry": entry, "actor": "episode_writer"} for entry in entries]

@@ -10,7 +10,7 @@ from memcycle.core.probe import Probe, SessionReport
 from memcycle.core.scope import Scope
 from memcycle.graph.context import NobodyNamed
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.episodes import writer_calls, written
+from memcycle.graph.episodes import tell, writer_calls, written
 from memcycle.graph.node import Step
 from memcycle.graph.session.examination import probes_of
 from memcycle.graph.states import SessionState, added, fresh_session
@@ -73,7 +73,7 @@ def close_episode(state: SessionState, run: GraphRun) -> Step:
     """The Episode writer summarises what is left of the session."""
     segment = [turn for turn in run.bank.open_segment(run.scope) if turn.position <= state["until"]]
     end = segment[-1].position if segment else None
-    if len(segment) < SHORTEST_EPISODE:
+    if len(segment) < SHORTEST_EPISODE or not tell(segment):
         return {"episodes": [], "close_at": end}
     replies = yield writer_calls(run, [segment])
     entries, warnings = written([segment], replies, run.made("episode_writer"))

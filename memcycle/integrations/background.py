@@ -98,17 +98,17 @@ class Recaller:
         self._running: list[_Attempt] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def recall(self, request: RecallRequest) -> Recall:
-        """What memory holds on what is asked."""
-        attempt = self._attempt(request, self._in_thread)
+    def recall(self, request: RecallRequest, seen: Sequence[BaseMessage] = ()) -> Recall:
+        """What memory holds on what is asked, beyond the messages that are seen anyway."""
+        attempt = self._attempt(request, seen, self._in_thread)
         if attempt is None:
             return Recall("unavailable", why="late")
         concurrent.futures.wait([attempt.future], timeout=attempt.left)
         return self._read(attempt)
 
-    async def arecall(self, request: RecallRequest) -> Recall:
+    async def arecall(self, request: RecallRequest, seen: Sequence[BaseMessage] = ()) -> Recall:
         """Awaitable `recall`: models are awaited natively."""
-        attempt = self._attempt(request, self._in_task)
+        attempt = self._attempt(request, seen, self._in_task)
         if attempt is None:
             return Recall("unavailable", why="late")
         if not attempt.future.done():
@@ -121,7 +121,10 @@ class Recaller:
             self._cached.pop(request, None)
 
     def _attempt(
-        self, request: RecallRequest, start: Callable[[RecallRequest, _Attempt], None]
+        self,
+        request: RecallRequest,
+        seen: Sequence[BaseMessage],
+        start: Callable[[str, dict[str, Any], _Attempt], None],
     ) -> _Attempt | None:
         """The recall of this message, begun if it is not; None while too many late ones still run."""
         now = time.monotonic()
@@ -140,7 +143,7 @@ class Recaller:
                 self._cached[request] = attempt
                 while len(self._cached) > CACHED:
                     self._cached.popitem(last=False)
-        start(request, attempt)
+        start(request.question, {**self._options(request), "seen": list(seen)}, attempt)
         return attempt
 
     def _read(self, attempt: _Attempt) -> Recall:
@@ -159,12 +162,12 @@ class Recaller:
         k = self._k if request.k is None else request.k
         return {**request.scope.model_dump(), "k": k, "token_budget": self._token_budget}
 
-    def _in_thread(self, request: RecallRequest, attempt: _Attempt) -> None:
+    def _in_thread(self, question: str, options: dict[str, Any], attempt: _Attempt) -> None:
         """Runs it in a thread of its own. A daemon: recall writes no memory, and may hang for good."""
 
         def run() -> None:
             try:
-                attempt.future.set_result(self.memory.recall(request.question, **self._options(request)))
+                attempt.future.set_result(self.memory.recall(question, **options))
             except BaseException as error:  # noqa: BLE001 - raised to whoever waits, whatever it is
                 attempt.future.set_exception(error)
 
@@ -173,12 +176,10 @@ class Recaller:
         except RuntimeError as error:  # no thread to be had
             attempt.future.set_exception(error)
 
-    def _in_task(self, request: RecallRequest, attempt: _Attempt) -> None:
+    def _in_task(self, question: str, options: dict[str, Any], attempt: _Attempt) -> None:
         async def run() -> None:
             try:
-                attempt.future.set_result(
-                    await self.memory.arecall(request.question, **self._options(request))
-                )
+                attempt.future.set_result(await self.memory.arecall(question, **options))
             except BaseException as error:
                 attempt.future.set_exception(error)
                 if not isinstance(error, Exception):

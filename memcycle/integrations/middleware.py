@@ -130,14 +130,16 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         wanted = self._request(request.messages, request.runtime)
         if wanted is None:
             return handler(request)
-        return handler(self._informed(request, self._recaller.recall(wanted)))
+        recalled = self._recaller.recall(wanted, said_in(request.messages))
+        return handler(self._informed(request, recalled))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: AsyncHandler) -> ModelResponse[Any]:
         """Awaitable `wrap_model_call`."""
         wanted = self._request(request.messages, request.runtime)
         if wanted is None:
             return await handler(request)
-        return await handler(self._informed(request, await self._recaller.arecall(wanted)))
+        recalled = await self._recaller.arecall(wanted, said_in(request.messages))
+        return await handler(self._informed(request, recalled))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Remembers what was said since the last turn; in the background if so wanted."""
@@ -186,8 +188,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             seconds=round(recalled.seconds, 3),
             entries=[one.id for one in recalled.evidence],
         )
-        said = [str(message.text) for message in said_in(request.messages)]
-        block = memory_block(recalled.without(said))
+        block = memory_block(recalled)
         if self._place == "system":
             return request.override(system_message=_with(request.system_message, block))
         return request.override(messages=_before_last_words(request.messages, block))

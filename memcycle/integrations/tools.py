@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 from memcycle.core.errors import BadInput, MemcycleError
 from memcycle.core.messages import read_messages
 from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
 from memcycle.graph.context import ScopeOf, parent_scope
 from memcycle.graph.guards import requested_deletion, stands_in
 from memcycle.idle import Failure
@@ -23,6 +24,7 @@ from memcycle.integrations.messages import (
     is_made_up,
     memory_line,
     one_line,
+    said_in,
 )
 from memcycle.memory import Memory
 from memcycle.results import Added
@@ -47,6 +49,8 @@ FORGET = (
 HISTORY = (
     "How a memory came to be what it is: each change, when, by whom and why. For 'why do you think that?'."
 )
+
+NOTHING_MORE = "Nothing in memory bears on that, beyond what this conversation shows."
 
 Query = Annotated[str, Field(min_length=1, description="What to look for, as a full question or statement.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="Memories at most.")]
@@ -106,11 +110,11 @@ class _Acts:
 
     def search(self, query: Query, runtime: Runtime, limit: Limit = 10) -> ToolMessage | str:
         request = RecallRequest(self._scope(runtime), query, k=limit)
-        return self._found(self._recaller.recall(request), runtime)
+        return self._found(self._recaller.recall(request, self._seen(runtime)), runtime)
 
     async def asearch(self, query: Query, runtime: Runtime, limit: Limit = 10) -> ToolMessage | str:
         request = RecallRequest(self._scope(runtime), query, k=limit)
-        return self._found(await self._recaller.arecall(request), runtime)
+        return self._found(await self._recaller.arecall(request, self._seen(runtime)), runtime)
 
     def remember(self, text: Words, runtime: Runtime) -> ToolMessage | str:
         message = _source(text, runtime)
@@ -136,11 +140,26 @@ class _Acts:
             runtime.context, runtime.config, self._scope_of, user=memory.user, workspace=memory.workspace
         )
 
+    def _seen(self, runtime: Runtime) -> Sequence[BaseMessage]:
+        """What the model sees anyway; nothing where the user asks to forget, which needs a memory's id."""
+        lately = _by_people(runtime)[-ASKED_LATELY:]
+        forgets = any(requested_deletion(turn.text, [turn]) for turn in self._turns(lately, ""))
+        return [] if forgets else said_in(_messages(runtime))
+
+    def _turns(self, messages: Sequence[BaseMessage], session: str) -> list[Turn]:
+        return read_messages(
+            messages, session=session, now=self._memory.bank.world.now(), zone=self._memory.settings.zone
+        )
+
     def _found(self, recalled: Recall, runtime: Runtime) -> ToolMessage | str:
         if recalled.status == "unavailable":
             return _answer("search_memory", UNAVAILABLE, runtime, failed=True)
         lines = [f"[{one.id}] {memory_line(one)}" for one in recalled.evidence]
-        return _answer("search_memory", "\n".join(lines) or "Nothing is remembered about that.", runtime)
+        return _answer(
+            "search_memory",
+            "\n".join(lines) or NOTHING_MORE,
+            runtime,
+        )
 
     def _remembered(
         self, done: Added | Failure, message: BaseMessage, scope: Scope, runtime: Runtime
@@ -159,13 +178,9 @@ class _Acts:
     def _forget(self, scope: Scope, entry_id: str, quote: str, runtime: Runtime) -> str:
         if not _was_shown(entry_id, runtime):
             raise BadInput("no such id was shown in this conversation; call search_memory and use its id")
-        turns = read_messages(
-            _by_people(runtime)[-ASKED_LATELY:],
-            session=scope.session or "",
-            now=self._memory.bank.world.now(),
-            zone=self._memory.settings.zone,
+        asked = requested_deletion(
+            quote, self._turns(_by_people(runtime)[-ASKED_LATELY:], scope.session or "")
         )
-        asked = requested_deletion(quote, turns)
         if asked is None:
             raise BadInput("the user did not ask for that in the quoted words; ask them first")
         gone = self._memory.forget(entry_id, user=scope.user, workspace=scope.workspace)

@@ -153,6 +153,30 @@ def same(conn: sqlite3.Connection, scope: Scope, granularity: Granularity, text:
     return _stored(found)
 
 
+_REPEATING = """
+WITH said (turn) AS (
+    SELECT s.turn FROM entries e JOIN sources s ON s.row = e.row WHERE e.scope_key = :scope
+        AND e.same IN (SELECT value FROM json_each(:hashes)) AND e.granularity = 'raw'
+    UNION
+    SELECT id FROM turns WHERE scope_key = :scope AND identity IN (SELECT value FROM json_each(:identities))
+)
+SELECT id FROM entries e
+WHERE row IN (SELECT row FROM sources WHERE scope_key = :scope AND turn IN (SELECT turn FROM said))
+AND status IN ('active', 'staged')
+AND NOT (actor = 'user' AND supersedes <> '[]')
+AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.row = e.row AND s.turn NOT IN (SELECT turn FROM said))
+"""
+
+
+def repeating(
+    conn: sqlite3.Connection, scope: Scope, hashes: Iterable[str], identities: Iterable[str]
+) -> list[str]:
+    """Ids of the recallable turns with these hashes of words or identities, and of what rests on such turns
+    alone; a person's correction is none of them."""
+    given = {"scope": scope.key, "hashes": json_list(hashes), "identities": json_list(identities)}
+    return [row[0] for row in conn.execute(_REPEATING, given)]
+
+
 def ids_of(
     conn: sqlite3.Connection,
     scope: Scope,

@@ -27,6 +27,7 @@ import numpy as np
 from memcycle.core.entry import Granularity
 from memcycle.core.language.date_forms import DAY_NAMES, MONTH_NAMES, NUMBERS
 from memcycle.core.language.dates import read_dates
+from memcycle.core.language.small_talk import asks, tells
 from memcycle.core.language.tokens import base_stems, based, per_text, strip_names, tokenize, word_set
 from memcycle.stores.ledger import turns
 from memcycle.stores.ledger.entries import StoredEntry
@@ -34,7 +35,9 @@ from memcycle.stores.ledger.schema import LEXICAL_INDEX
 from memcycle.stores.search import bm25
 from memcycle.stores.search.bm25 import COUNTED, Documents, Ints, Scores, Stats
 
-QUESTION, FIRST_PERSON, NUMBER, CAPITAL, TIME = (1 << place for place in range(5))
+QUESTION, FIRST_PERSON, NUMBER, CAPITAL, TIME, SILENT = (1 << place for place in range(6))
+"""SILENT is a turn that tells nothing: questions, thanks, fillers. Those written before it was known lack it
+until `memcycle doctor --rebuild`."""
 
 _I = word_set("i im ive id ill me my mine myself we our ours us weve ourselves")
 _COUNTS = frozenset(NUMBERS) - {"a", "an"} | word_set("dozen hundred thousand once twice several few couple")
@@ -181,6 +184,9 @@ def _taken_apart(row: LexicalRow) -> tuple[tuple[Sequence[str], ...], LexicalTer
     fields = _stems(row)
     own, dated, before = map(len, fields)
     traits = traits_of(row.text, row.time, (row.speaker, *row.people))
+    if row.granularity == "raw":
+        answers = bool(row.before) and asks(row.before[-1])
+        traits |= SILENT * (not tells(row.text, answers=answers))
     return fields, LexicalTerms((own, dated, before), numbers(chain(*fields)), traits)
 
 

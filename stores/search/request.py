@@ -58,6 +58,7 @@ class SearchRequest(BaseModel):
         exclude: Entry ids to leave out (the turns of the chunk itself, say).
         asked_at: When it is asked, in the zone of whose days the queries speak. Their time words are read
             from there and from when the last of what is searched was said; None is the latter alone.
+        telling: Whether turns that tell nothing, as questions and thanks do, are left out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,6 +71,7 @@ class SearchRequest(BaseModel):
     theta: Theta = Theta()
     exclude: frozenset[str] = frozenset()
     asked_at: AwareDatetime | None = None
+    telling: bool = False
 
 
 class Why(NamedTuple):

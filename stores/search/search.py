@@ -248,6 +248,8 @@ def _places(
     pool = visible & ~(snapshot.expires < now)
     if allowed is not None:
         pool &= np.isin(snapshot.rows, allowed)
+    if request.telling:
+        pool &= (snapshot.traits & lexical.SILENT) == 0
     if request.exclude:
         pool &= np.array([entry_id not in request.exclude for entry_id in snapshot.ids], dtype=bool)
     return np.flatnonzero(pool)

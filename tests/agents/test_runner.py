@@ -313,7 +313,7 @@ def test_roles_on_a_server_that_answers_by_rules_equal_the_rules(server, name):
     if "extractive" in type(by_rules).model_fields:
         by_rules = by_rules.model_copy(update={"extractive": False})  # a model is never asked for it
     assert getattr(roles, name).invoke(INPUTS[name]) == by_rules
-    assert input_of(server.of(name)[-1]) == INPUTS[name]
+    assert input_of(server.of(name)[-1]).placeholders() == INPUTS[name].placeholders()
 
 
 PROBE = {"question": "When did Ida play?", "answer": "Ida played on 11 March 2024", "turn": 1}

@@ -27,7 +27,9 @@ from memcycle.stores.search.request import Filters, Query, SearchRequest
 from tests.fakes import FakeEmbeddings, bag_of_words
 
 Reply = str | Callable[[str], str]
-_SHOWN = re.compile(r'<(?:memory|near|other) n="(\d+)" granularity="fact"[^>]*>(.*?)</', re.DOTALL)
+_SHOWN = re.compile(
+    r'<(?:memory|near|other) n="(\d+)" kind="fact">(?:(?:[^<:]|:(?! ))*: )?(.*?)</', re.DOTALL
+)
 _NAMED = re.compile(r'"#([^"]+)"')
 
 

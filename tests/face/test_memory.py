@@ -305,7 +305,8 @@ def test_help_tells_the_arguments_and_what_is_given_back():
     for name in ("ask", "aask"):
         told = pydoc.plain(pydoc.render_doc(getattr(Memory, name)))
         assert "question: str, *, user: str | None = None, " in told
-        assert "evidence_only: bool = False, thread_id: str | None = None) -> memcycle.results.Answer" in told
+        assert "evidence_only: bool = False, seen: " in told
+        assert " thread_id: str | None = None) -> memcycle.results.Answer" in told
 
 
 def test_only_naming_a_memory_loads_neither_langgraph_nor_the_store():

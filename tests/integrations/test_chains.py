@@ -70,7 +70,7 @@ ANN = {"configurable": {"user_id": "ann", "thread_id": "main"}}
 async def test_instructions_from_whatever_a_chain_passes_on(filled, value):
     told = memory_instructions(filled)
     assert "I adopted a cat yesterday." in told.invoke(value, ANN)
-    assert "[said 2024-05-08T12:00" in await told.ainvoke(value, ANN)
+    assert "- Wed 2024-05-08 user: I adopted a cat yesterday." in await told.ainvoke(value, ANN)
 
 
 def test_instructions_in_a_chain(filled):

@@ -102,7 +102,7 @@ def test_nothing_remembered_is_told_apart_from_memory_that_cannot_be_reached(mem
     graph = agent(MemoryMiddleware(memory, remember=False), replies=["Hm."] * 3)
     [nothing] = events(graph, said("What do I keep?"), context=ANN)
     assert (nothing["event"], nothing["status"]) == ("recall", "nothing")
-    assert "holds nothing" in prompt(server)
+    assert "nothing in it bears" in prompt(server)
     assert caplog.text == ""
     memory.recall = _fails(StoreBusy("the store is open elsewhere"))
     [unavailable] = events(graph, said("What do I keep?"), context=ANN)
@@ -340,7 +340,7 @@ def test_what_stands_in_the_conversation_is_not_recalled_into_it_again(memory, s
     graph.invoke(said("I keep geese on the roof of my house."), thread("t"), context=ANN)
     graph.invoke(said("Where do I keep geese?"), thread("t"), context=ANN)
     system = server.requests[-1]["messages"][0]["content"]
-    assert "said" not in system or "[said" not in system
+    assert "geese" not in system
 
 
 def test_what_was_recalled_cannot_close_its_block_or_add_a_line(memory, server, agent):

@@ -69,9 +69,10 @@ async def test_what_is_remembered_is_searched_shown_and_explained(use, memory):
     assert (
         await tool("remember", text="I keep geese on the roof.")
     ).text == "That message is remembered already."
-    found = await tool("search_memory", query="What do I keep?")
-    assert "I keep geese on the roof." in found.text
-    history = await tool("memory_history", entry_id=only_id(found))
+    again = use()
+    found = await again("search_memory", query="What do I keep?")
+    assert "user: I keep geese on the roof." in found.text
+    history = await again("memory_history", entry_id=only_id(found))
     assert "geese" in history.text
     assert [entry.text for entry in memory.memories(user="ann", granularity="raw")] == [
         "I keep geese on the roof."
@@ -129,7 +130,7 @@ async def test_another_users_memory_is_out_of_reach(use, memory):
     tool = use("Forget the geese.")
     assert (
         await tool("search_memory", user="bob", query="geese")
-    ).text == "Nothing is remembered about that."
+    ).text == "Nothing in memory bears on that, beyond what this conversation shows."
     await tool("search_memory", query="geese")
     assert (await tool("memory_history", user="bob", entry_id=entry)).status == "error"
     assert (
