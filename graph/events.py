@@ -160,7 +160,6 @@ class Answered(_Event):
     event: Literal["answered"]
     mode: str
     answerable: bool | None
-    confidence: float | None
     evidence: list[str]
     rounds: int
 
@@ -309,7 +308,7 @@ def _allowed(update: Update) -> dict[str, Any] | None:
 
 def _answered(update: Update) -> dict[str, Any]:
     answer = update["answer"]
-    fields = _picked(answer, "mode", "answerable", "confidence", "rounds")
+    fields = _picked(answer, "mode", "answerable", "rounds")
     return {**fields, "evidence": [item["id"] for item in answer["evidence"]]}
 
 

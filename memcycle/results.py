@@ -158,7 +158,6 @@ class Answer(Outcome):
     Attributes:
         answer: In words; None where only evidence was asked for.
         answerable: False: memory does not hold the answer, and `answer` says so. None: nobody decided.
-        confidence: 0 to 1, None where nothing was answered.
         mode: `answer`; `extractive` where no model phrased it; `evidence` where there is none.
         evidence: What the answer rests on, or all that was found; most important first.
         tokens: How many the texts of all evidence have that was found and shown; what stands beside them
@@ -174,7 +173,6 @@ class Answer(Outcome):
     question: str
     answer: str | None = None
     answerable: bool | None = None
-    confidence: float | None = None
     mode: Literal["answer", "extractive", "evidence"]
     evidence: list[Evidence] = []
     tokens: int = 0

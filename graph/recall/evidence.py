@@ -391,6 +391,9 @@ def answer_of(
 ) -> dict[str, Any]:
     """The output of a recall. `answer` and `answerable` are None where none was asked for.
 
+    `confidence` is what the role says of itself, for a second look at unsure answers. It was measured against
+    nothing, and so is no part of what `Memory` gives back and the command line shows.
+
     Args:
         items: The evidence it gives back. shown: all that was chosen within the budgets.
     """

@@ -158,12 +158,8 @@ def say_answer(answer: "Answer", *, limit: int = 10) -> None:
     """An answer and its sources, as people read them."""
     if answer.answer is not None:
         style = "bold green" if answer.answerable else "yellow"
-        told = f"  {answer.confidence:.0%} sure" if answer.confidence is not None else ""
-        quoted = answer.mode == "extractive"  # words of a person are there or not: nothing to be unsure of
-        say(
-            (shown(answer.answer), style),
-            ("  extractive" if quoted else told, "dim") if answer.answerable else "",
-        )
+        quoted = answer.mode == "extractive" and answer.answerable
+        say((shown(answer.answer), style), ("  extractive", "dim") if quoted else "")
     elif not answer.evidence:
         say(("Nothing in memory bears on that.", "yellow"))
     if answer.evidence:

@@ -38,7 +38,6 @@ ASKED = [
     "question",
     "answer",
     "answerable",
-    "confidence",
     "mode",
     "evidence",
     "tokens",

@@ -81,7 +81,7 @@ def test_answers_dump_as_the_documented_json(memory):
     memory.add(CHAT)
     dumped = memory.ask("Where did Ann move?").model_dump(mode="json")
     assert list(dumped) == [
-        "question", "answer", "answerable", "confidence", "mode", "evidence", "tokens", "tokens_exact",
+        "question", "answer", "answerable", "mode", "evidence", "tokens", "tokens_exact",
         "rounds", "usage",
     ]  # fmt: skip
     assert list(dumped["evidence"][0]) == ["id", "granularity", "text", "turns", "event_time", "score", "why"]

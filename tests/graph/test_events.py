@@ -122,7 +122,6 @@ TABLE = [
                 "answer": "secret",
                 "mode": "answer",
                 "answerable": True,
-                "confidence": 0.5,
                 "rounds": 1,
                 "evidence": [{"id": "f", "text": "secret"}],
             }
@@ -131,7 +130,6 @@ TABLE = [
             "event": "answered",
             "mode": "answer",
             "answerable": True,
-            "confidence": 0.5,
             "evidence": ["f"],
             "rounds": 1,
         },
