@@ -67,6 +67,12 @@ class Roles:
     diagnoser: Runnable[DiagnoserInput, DiagnoserOutput] = _rules("diagnoser")
     model_name: str = "rules"
 
+    def __post_init__(self) -> None:
+        for name in self.names():
+            if not isinstance(getattr(self, name), Runnable):
+                given = type(getattr(self, name)).__name__
+                raise BadInput(f"roles: {name} must be a Runnable, as RunnableLambda(...) is, not a {given}")
+
     @classmethod
     def rules(cls) -> "Roles":
         """All roles without a model: deterministic and extractive."""
@@ -97,6 +103,8 @@ class Roles:
         from memcycle.agents.models import open_models
 
         roles, overrides = cls(), overrides or {}
+        if not isinstance(overrides, Mapping):
+            raise BadInput(f"overrides must be a dict from role to model, not a {type(overrides).__name__}")
         unknown = sorted(set(overrides) - set(roles.names()))
         if unknown:
             raise BadInput(f"no role {', '.join(map(repr, unknown))}; roles are {', '.join(roles.names())}")

@@ -77,7 +77,7 @@ def first_complaint(error: "ValidationError") -> str:
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"]))
     message = first["msg"].removeprefix("Value error, ")
-    return message if place and message.startswith(place) else f"{place}: {message}"
+    return message if message.startswith(place) else f"{place}: {message}"
 
 
 def all_complaints(error: "ValidationError", most: int = 5) -> str:

@@ -32,6 +32,8 @@ _IMAGE_DATA = re.compile(r"!\[([^\]]*)\]\(data:[^)\s]*\)")
 _DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w.+-]+=[\w.+-]+)*;base64,[A-Za-z0-9+/=_-]*")
 _TIMES = ("time", "timestamp", "created_at")
 _CAPTIONS = ("caption", "alt")
+_WORDLESS = ("tool_calls", "function_call", "refusal", "audio", "memcycle", *_CAPTIONS)
+"""What a message may have in place of words."""
 WORDED = (
     "content", "text", *_CAPTIONS, "name", "speaker", "tool_calls", "additional_kwargs", "metadata",
     "kwargs", "data",
@@ -160,6 +162,8 @@ def unpacked(message: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 
 def _of_dict(message: Mapping[Any, Any]) -> Fields:
+    if not any(key in message for key in ("content", "text", *_WORDLESS)):
+        raise BadInput("field 'content' is missing: the words of a message stand there, or in 'text'")
     fields: Fields = {}
     for holder in ("response_metadata", "metadata", "additional_kwargs"):
         inner = message.get(holder)

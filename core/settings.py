@@ -5,13 +5,13 @@ import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, TypeAdapter, field_validator, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from memcycle.core.entry import Granularity, Kind
-from memcycle.core.errors import BadInput
+from memcycle.core.errors import BadInput, first_complaint
 from memcycle.core.redaction import Redact
 from memcycle.core.scope import Visibility
 from memcycle.core.theta import Part, Switches, Theta
@@ -157,6 +157,14 @@ class Settings(Part):
     theta: Theta = Field(default_factory=Theta)
     switches: Switches = Field(default_factory=Switches)
 
+    if not TYPE_CHECKING:  # so that a type checker sees the fields
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise BadInput(f"settings: {first_complaint(error)}") from None
+
     @model_validator(mode="before")
     @classmethod
     def _without_gone(cls, value: Any) -> Any:
@@ -164,6 +172,13 @@ class Settings(Part):
             return value
         _log.warning("the setting token_vectors is ignored: vectors of single words are kept no longer")
         return {key: own for key, own in value.items() if key != "token_vectors"}
+
+    @field_validator("home", mode="before")
+    @classmethod
+    def _a_path(cls, value: Any) -> Any:
+        if isinstance(value, str | Path) and (not str(value).strip() or "\0" in str(value)):
+            raise ValueError("a folder must be named, without NUL in it")
+        return value
 
     @field_validator("timezone")
     @classmethod

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from memcycle.core.arguments import unknown
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_object, write_object
 from memcycle.core.theta_space import (
@@ -35,6 +36,15 @@ class Part(BaseModel):
     """A part of the configuration: it does not change, and has no other names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_names(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            for name in value:
+                if name not in cls.model_fields:
+                    raise ValueError(unknown(str(name), cls.model_fields))
+        return value
 
 
 class Shares(Part):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
 
-from memcycle.agents.roles import Roles
+from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.runner import PROMPTS, ModelRole
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
@@ -143,7 +143,8 @@ class GraphRun:
             optional: Whether the run goes on without an answer; by default as `REQUIRED` says.
         """
         wanted = role not in REQUIRED if optional is None else optional
-        return Call(role, getattr(self.env.roles, role), value, self.context.prompts, wanted)
+        runnable = getattr(self.env.roles, role)
+        return Call(role, runnable, value, self.context.prompts, wanted, OUTPUTS[role])
 
     def made(self, role: str) -> Made:
         """What is recorded on entries that this role makes."""
@@ -169,6 +170,8 @@ def make_env(
     Raises:
         BadInput: the settings redact, or wall sessions in, otherwise than the bank, which is what does so.
     """
+    if bank is not None and not callable(bank) and not hasattr(bank, "ledger"):
+        raise BadInput(f"bank must be a Bank, as `Memory.bank` is, not a {type(bank).__name__}")
     own = bank.settings if bank is not None and not callable(bank) else None
     chosen = settings or own or Settings.from_env()
     for name in ("redact", "visibility"):

@@ -11,6 +11,7 @@ from langgraph.runtime import get_runtime
 from pydantic import ValidationError
 
 from memcycle.agents.roles import Roles
+from memcycle.core.arguments import checked
 from memcycle.core.errors import BadInput, first_complaint
 from memcycle.core.settings import Settings
 from memcycle.graph.context import Context, ScopeOf, parent_scope, run_context
@@ -95,6 +96,7 @@ _RECALLED_ANSWER = reply
 """The reply as shipped: it reads no message but the last."""
 
 
+@checked
 def build_memory(
     roles: Roles | None = None,
     bank: "Bank | Callable[[], Bank] | None" = None,
@@ -145,6 +147,7 @@ Write = Mapping[str, str] | Callable[[dict[str, Any]], dict[str, Any]]
 OURS = ("user", "workspace", "session")
 
 
+@checked
 def embed(
     graph: CompiledStateGraph[Any, Any, Any, Any],
     *,

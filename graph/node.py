@@ -18,12 +18,13 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config, merge_configs, set_config_context
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from pydantic import ValidationError
 
 from memcycle.agents.provider_errors import is_providers
 from memcycle.agents.runner import PROMPTS, ModelRole
 from memcycle.agents.views import RoleOutput
 from memcycle.core.driver import adrive, drive
-from memcycle.core.errors import RoleFailed
+from memcycle.core.errors import RoleFailed, all_complaints
 from memcycle.core.probe import RoleUsage, Usage
 
 StateT = TypeVar("StateT")
@@ -58,7 +59,8 @@ class Inline(Runnable[StateT, Any]):
 class Call:
     """A role to be run: its name (for accounting), the runnable, its input, and this run's prompts.
 
-    `optional`: the run goes on without it, so that a failure of its provider is one of the role.
+    `optional`: the run goes on without it, so that a failure of its provider is one of the role. `output`:
+    what it must give, where that is looked at.
     """
 
     role: str
@@ -66,6 +68,7 @@ class Call:
     input: Any
     prompts: Mapping[str, str] = field(default_factory=dict)
     optional: bool = False
+    output: type[RoleOutput] | None = None
 
 
 Step = Generator["Call | Sequence[Call]", Any, dict[str, Any]]
@@ -286,12 +289,23 @@ def nested(
     return RunnableLambda(run, afunc=arun, name=graph.name)
 
 
+def _output(call: Call, reply: Any) -> Any:
+    """The reply as the role's output, which a runnable of the caller's own may give as a plain dict."""
+    if call.output is None or isinstance(reply, call.output):
+        return reply
+    try:
+        return call.output.model_validate(reply)
+    except ValidationError as error:
+        given, wanted = type(reply).__name__, call.output.__name__
+        why = f"its runnable gave a {given}, not a {wanted}: {all_complaints(error)}"
+        raise RoleFailed(call.role, why) from None
+
+
 def _invoke(calls: "Call | Sequence[Call]", config: RunnableConfig, account: _Account) -> Any:
     if isinstance(calls, Call):
         with _failing_as_role(calls):
-            return account.take(
-                calls, calls.runnable.invoke(calls.input, _config(calls, config, account.usage))
-            )
+            reply = calls.runnable.invoke(calls.input, _config(calls, config, account.usage))
+            return account.take(calls, _output(calls, reply))
     replies: list[Any] = []
     for call in calls:
         try:
@@ -305,7 +319,7 @@ async def _ainvoke(calls: "Call | Sequence[Call]", config: RunnableConfig, accou
     if isinstance(calls, Call):
         with _failing_as_role(calls):
             reply = await calls.runnable.ainvoke(calls.input, _config(calls, config, account.usage))
-            return account.take(calls, reply)
+            return account.take(calls, _output(calls, reply))
     asked = (_ainvoke(call, config, account) for call in calls)
     replies = await asyncio.gather(*asked, return_exceptions=True)
     for reply in replies:

@@ -22,6 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from typing_extensions import override
 
+from memcycle.core.arguments import checked
 from memcycle.core.errors import BadInput, StoreBusy, StoreError
 
 _log = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class Checkpointer:
         await asyncio.to_thread(self.__exit__)
 
 
+@checked
 def checkpointer(url: str | os.PathLike[str]) -> Checkpointer:
     """A place that graphs write their checkpoints to, so that a run that died resumes where it was.
 

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+from memcycle.core.arguments import checked_methods
 from memcycle.core.edit import Event
 from memcycle.core.entry import Entry, Granularity, Kind, Status
 from memcycle.core.errors import BadInput, UnknownEntry, first_complaint
@@ -89,6 +90,7 @@ def _named(run: Callable[P, T], method: Callable[..., Any]) -> Callable[P, T]:
     return run
 
 
+@checked_methods
 class Memory:
     """Long-term memory of one home directory.
 
@@ -176,6 +178,8 @@ class Memory:
             EmbedderMismatch: the home was built with another embedder. StoreError: it cannot be used.
             BadInput, PromptError: an argument that cannot be used.
         """
+        if roles is not None and not hasattr(roles, "by_rules"):
+            raise BadInput(f"open: roles must be Roles, not a {type(roles).__name__}")
         chosen = settings_of(settings, path, may_stop=read_only or checkpoints is not None)
         memory = cls(
             chosen,
@@ -312,6 +316,8 @@ class Memory:
         Raises:
             BadInput: a message that cannot be read (its number and field), or no user.
         """
+        if messages is None:
+            raise BadInput("add: messages must be a message or several, not None")
         several = messages if isinstance(messages, Sequence) and not isinstance(messages, str | bytes) else ()
         turns = [message for message in several if isinstance(message, Turn)]
         if turns and len(turns) != len(messages):
@@ -320,7 +326,7 @@ class Memory:
             raise BadInput(
                 "turns of several sessions cannot be added in one call: add one session after another"
             )
-        named = session or (turns[0].session if turns else MAIN_SESSION)
+        named = session if session is not None else turns[0].session if turns else MAIN_SESSION
         value = (
             {"turns": [turn.model_dump(mode="json") for turn in turns]} if turns else {"messages": messages}
         )
@@ -358,33 +364,26 @@ class Memory:
         Raises:
             BadInput: blank question, or no user. Errors of the Answerer's provider are raised as themselves.
         """
-        if not isinstance(question, str) or not question.strip():
-            raise BadInput("the question is blank")
-        question = Redactor(self.settings.redact).text(question)
-        context = self._context(
-            user,
-            workspace,
-            session or MAIN_SESSION,
-            now,
-            k=k,
-            token_budget=token_budget,
-            evidence_only=evidence_only,
-        )
-        return Run(
-            "recall",
-            {"question": question, "seen": list(seen)},
-            context,
-            functools.partial(Answer.of, question),
-            thread_id,
-        )
+        more = {"k": k, "token_budget": token_budget, "evidence_only": evidence_only}
+        return self._question(question, user, workspace, session, now, seen=seen, thread_id=thread_id, **more)
 
-    def recall(self, question: str, **options: Any) -> Answer:
-        """The evidence for a question, without an answer. Options as those of `ask`."""
-        return self.ask(question, evidence_only=True, **options)
-
-    async def arecall(self, question: str, **options: Any) -> Answer:
-        """Awaitable `recall`."""
-        return await self.aask(question, evidence_only=True, **options)
+    @runs
+    def recall(
+        self,
+        question: str,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        session: str | None = None,
+        now: datetime | str | None = None,
+        k: int | None = None,
+        token_budget: int | None = None,
+        seen: Sequence[Any] = (),
+        thread_id: str | None = None,
+    ) -> Run[Answer]:
+        """The evidence for a question, without an answer. Arguments as those of `ask`."""
+        more = {"k": k, "token_budget": token_budget, "evidence_only": True}
+        return self._question(question, user, workspace, session, now, seen=seen, thread_id=thread_id, **more)
 
     # What is stored
 
@@ -397,7 +396,7 @@ class Memory:
         kind: Kind | None = None,
         search: str | None = None,
         statuses: Sequence[Status] = _CURRENT,
-        limit: int | None = None,
+        limit: Annotated[int, Field(ge=0)] | None = None,
     ) -> list[Entry]:
         """What is stored, in the order it was said.
 
@@ -437,7 +436,7 @@ class Memory:
         why: str = "",
     ) -> Entry:
         """Corrects an entry: a successor with the new text takes its place; the old text stays in history."""
-        if not isinstance(text, str) or not text.strip():
+        if not text.strip():
             raise BadInput("the new text is blank; to remove a memory, forget it")
         return self.bank.edit(self.scope(user, workspace), entry_id, text.strip(), why=why)
 
@@ -519,7 +518,7 @@ class Memory:
         Raises:
             BadInput: a record that is no entry (its number and field); then nothing is stored.
         """
-        return self.bank.import_(self.scope(user, workspace), [dict(row) for row in rows])
+        return self.bank.import_(self.scope(user, workspace), list(rows))
 
     # Sessions
 
@@ -652,6 +651,7 @@ class Memory:
 
     aadd = awaited(add)
     aask = awaited(ask)
+    arecall = awaited(recall)
     aend_session = awaited(end_session)
     averify_session = awaited(verify_session)
     aresume = awaited(resume)
@@ -711,6 +711,26 @@ class Memory:
             raise BadInput(first_complaint(error)) from error
         except ValueError as error:
             raise BadInput(f"now: {error}") from error
+
+    def _question(
+        self,
+        question: str,
+        user: str | None,
+        workspace: str | None,
+        session: str | None,
+        now: datetime | str | None,
+        *,
+        seen: Sequence[Any],
+        thread_id: str | None,
+        **more: Any,
+    ) -> Run[Answer]:
+        if not question.strip():
+            raise BadInput("the question is blank")
+        question = Redactor(self.settings.redact).text(question)
+        named = MAIN_SESSION if session is None else session
+        context = self._context(user, workspace, named, now, **more)
+        read = functools.partial(Answer.of, question)
+        return Run("recall", {"question": question, "seen": list(seen)}, context, read, thread_id)
 
     def _end_run(
         self,
@@ -779,7 +799,7 @@ def settings_of(settings: Settings | None, path: str | Path | None, *, may_stop:
             "settings.approval needs runs that can stop and go on: open the memory with checkpoints, such as "
             "Memory.open(checkpoints='checkpoints.sqlite3'), or compile the graphs with a checkpointer"
         )
-    return chosen if path is None else chosen.model_copy(update={"home": Path(path)})
+    return chosen if path is None else chosen.model_copy(update={"home": Settings(home=path).home})
 
 
 def roles_of(
@@ -795,6 +815,8 @@ def roles_of(
         ModelUnavailable: unknown model name, or no key for it. PromptError: a prompt that cannot be used.
     """
     given = {key: value for key, value in model_args.items() if value is not None}
+    if not isinstance(prompts, str | Path | Mapping | None) and not hasattr(prompts, "overlay"):
+        raise BadInput(f"prompts must be a PromptSet, a dict or a folder, not a {type(prompts).__name__}")
     if model == "rules" and not overrides and prompts is None:
         unused = sorted(set(given) - {"base_url", "api_key"})
         if unused:

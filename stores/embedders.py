@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from memcycle.core.errors import EmbeddingFailed, ModelUnavailable, StoreError, is_too_long, status_of
+from memcycle.core.errors import (
+    BadInput,
+    EmbeddingFailed,
+    ModelUnavailable,
+    StoreError,
+    is_too_long,
+    status_of,
+)
 from memcycle.core.settings import Settings
 from memcycle.core.world import World
 from memcycle.stores.ledger.columns import Vector
@@ -182,6 +189,11 @@ def open_embedder(settings: Settings, embeddings: "Embeddings | None", world: Wo
     Raises:
         StoreError: unknown name; lists the valid ones.
     """
+    if embeddings is not None and not hasattr(embeddings, "embed_documents"):
+        raise BadInput(
+            f"embeddings must be a LangChain embedder, not a {type(embeddings).__name__}; one by name is"
+            " Settings(embedder=...)"
+        )
     return Embedder(find_model(settings.embedder, embeddings), world)
 
 

@@ -7,6 +7,7 @@ from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
+from memcycle.core.arguments import checked
 from memcycle.core.settings import Settings
 from memcycle.graph import routes
 from memcycle.graph.approval import asking
@@ -24,6 +25,7 @@ NEW_QUERY = {"new query": "search", "new query, entity swap": "swap"}
 PASSED = {"evidence only": "present", "Pass: sufficient": "answer", "Pass: uncertain": "think"}
 
 
+@checked
 def build_recall(
     roles: Roles | None = None,
     bank: "Bank | Callable[[], Bank] | None" = None,

@@ -8,6 +8,7 @@ from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
+from memcycle.core.arguments import checked
 from memcycle.core.settings import Settings
 from memcycle.graph import routes
 from memcycle.graph.approval import asking
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
 
 
+@checked
 def build_remember(
     roles: Roles | None = None,
     bank: "Bank | Callable[[], Bank] | None" = None,

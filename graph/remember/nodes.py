@@ -298,7 +298,8 @@ def apply(state: RememberState, run: GraphRun) -> dict[str, Any]:
     result = _result(
         state, refreshed=[*applied.superseded, *applied.deleted], rejected=refusals(applied.rejected)
     )
-    facts = [*result["facts"], *added(applied, edits), *applied.updated]
+    # Two turns may say the same: that is one entry.
+    facts = list(dict.fromkeys([*result["facts"], *added(applied, edits), *applied.updated]))
     return {"edits": [], "result": {**result, "facts": facts, "forgetting": _told(state, edits, applied)}}
 
 

@@ -15,6 +15,7 @@ from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
+from memcycle.core.arguments import checked
 from memcycle.core.errors import describe_error
 from memcycle.core.settings import Settings
 from memcycle.graph import routes
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@checked
 def build_session(
     roles: Roles | None = None,
     bank: "Bank | Callable[[], Bank] | None" = None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memcycle.core.errors import BadInput, StoreError, UnknownEntry, first_complaint
+from memcycle.core.errors import BadInput, StoreError, UnknownEntry
 
 if TYPE_CHECKING:
     from memcycle.core.entry import Entry
@@ -138,14 +138,9 @@ def settings_of(home: Path | None, **more: Any) -> "Settings":
     Raises:
         BadInput: a value that cannot be used, by name.
     """
-    from pydantic import ValidationError
-
     from memcycle.core.settings import Settings
 
-    try:
-        return Settings.from_env(home=home, **more)
-    except ValidationError as error:
-        raise BadInput(first_complaint(error)) from error
+    return Settings.from_env(home=home, **more)
 
 
 def open_memory(

@@ -9,6 +9,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.runtime import get_runtime
 from pydantic import ConfigDict, Field
 
+from memcycle.core.arguments import checked
 from memcycle.graph.context import ScopeOf, parent_scope
 from memcycle.integrations.background import Recaller, call_detached, task_detached
 from memcycle.integrations.messages import Recall, RecallRequest, first_text, memory_block
@@ -80,6 +81,7 @@ def document(one: Evidence) -> Document:
 QUESTION_KEYS = ("question", "input", "query", "messages")
 
 
+@checked
 def memory_instructions(
     memory: Memory,
     *,

@@ -9,6 +9,7 @@ from langchain_core.tools import BaseTool, BaseToolkit, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 from pydantic import ConfigDict, Field
 
+from memcycle.core.arguments import checked
 from memcycle.core.errors import BadInput, MemcycleError
 from memcycle.core.messages import read_messages
 from memcycle.core.scope import Scope
@@ -59,6 +60,7 @@ EntryId = Annotated[str, Field(description="Id of a memory, as search_memory sho
 Quote = Annotated[str, Field(min_length=1, description="The user's words that ask for it, copied exactly.")]
 
 
+@checked
 def memory_tools(
     memory: Memory, *, scope: ScopeOf | None = None, recall_timeout: float = 10.0
 ) -> list[BaseTool]:

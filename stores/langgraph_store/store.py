@@ -298,7 +298,9 @@ def _settings(memory: Settings | Path | str | None) -> Settings:
     if isinstance(memory, Settings):
         return memory
     settings = Settings.from_env()
-    return settings if memory is None else settings.model_copy(update={"home": Path(memory)})
+    if not isinstance(memory, str | Path | None):
+        raise BadInput(f"memory must be a bank, Settings or the home's folder, not a {type(memory).__name__}")
+    return settings if memory is None else settings.model_copy(update={"home": Settings(home=memory).home})
 
 
 def _sound(op: Op) -> Op:

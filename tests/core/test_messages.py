@@ -70,7 +70,7 @@ def test_ids_positions_and_message_ids():
 
 
 def test_blank_messages_keep_their_place():
-    turns = read(["a", "", "  ", {"role": "user", "content": None}, {"role": "user"}, "b"])
+    turns = read(["a", "", "  ", {"role": "user", "content": None}, {"role": "user", "content": []}, "b"])
     assert [(turn.id, turn.text) for turn in turns] == [("Ds:1", "a"), ("Ds:6", "b")]
 
 

@@ -3,14 +3,14 @@
 import math
 
 import pytest
-from pydantic import ValidationError
 
+from memcycle.core.errors import BadInput
 from memcycle.core.settings import YEAR, Approval, Settings
 
 
 @pytest.mark.parametrize("seconds", [0, -1, math.inf, math.nan, 1e12, YEAR + 1])
 def test_a_silence_that_no_clock_can_wait_for_is_refused(seconds):
-    with pytest.raises(ValidationError, match="idle_after"):
+    with pytest.raises(BadInput, match="idle_after"):
         Settings(idle_after=seconds)
 
 
@@ -35,7 +35,7 @@ def test_the_environment_says_when_sessions_end_who_sees_them_and_what_is_asked(
     ],
 )
 def test_the_environment_is_read_strictly(name, value, why):
-    with pytest.raises(ValidationError, match=why):
+    with pytest.raises(BadInput, match=why):
         Settings.from_env({f"MEMCYCLE_{name}": value})
 
 
