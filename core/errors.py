@@ -7,6 +7,12 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
+KEPT = (
+    "What was said is kept and waits to be read: give it again, or end its session; nothing is stored twice."
+)
+"""Note on an error that is raised once the turns are written, whoever raises it."""
+
+
 class MemcycleError(Exception):
     """Base of all errors memcycle raises on purpose. `str(error)` says what, where and what to do."""
 

@@ -97,6 +97,22 @@ def read_messages(
     return turns
 
 
+def sent_once(messages: Sequence[Any]) -> list[Any]:
+    """A thread's messages without those sent again: what a person says twice before any answer is said once.
+
+    A run that failed leaves its message in the thread, and who sends it again sends it under another id.
+    """
+    kept: list[Any] = []
+    for message in messages:
+        if not kept or message.type != "human" or _sent(kept[-1]) != _sent(message):
+            kept.append(message)
+    return kept
+
+
+def _sent(message: Any) -> tuple[Any, ...]:
+    return message.type, message.name, message.content
+
+
 def read_role(value: object) -> MessageType:
     """The message type a role name stands for.
 

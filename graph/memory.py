@@ -1,4 +1,4 @@
-"""memory: a chat turn. What is known is recalled, a reply is made, the turn is remembered."""
+"""memory: a chat turn. It is written down, what is known is recalled, a reply is made, the turn is read."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,13 @@ from pydantic import ValidationError
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
 from memcycle.core.errors import BadInput, first_complaint
+from memcycle.core.messages import sent_once
 from memcycle.core.settings import Settings
 from memcycle.graph.context import Context, ScopeOf, parent_scope, run_context
-from memcycle.graph.environment import Env, make_env
+from memcycle.graph.environment import Env, GraphRun, make_env
 from memcycle.graph.node import Inline, Node, nested
 from memcycle.graph.recall.graph import recall_graph
+from memcycle.graph.remember.chunk import turns_of
 from memcycle.graph.remember.graph import remember_graph
 from memcycle.graph.routes import after_remember
 from memcycle.graph.session.graph import not_ended, session_graph
@@ -34,6 +36,15 @@ def _asked(messages: list[AnyMessage]) -> str:
     if not text:
         raise BadInput("memory needs a human message with some words: {'messages': [('user', 'Hello')]}")
     return text
+
+
+def stage(state: MemoryState, run: GraphRun) -> dict[str, Any]:
+    """Writes down what was said, before anything is asked that may fail; remember reads it."""
+    _asked(state["messages"])
+    said, world = sent_once(state["messages"]), run.bank.world
+    turns = turns_of(said, run.bank, run.scope, run.settings, now=run.context.now, task=world.new_id())
+    run.bank.stage_turns(run.scope, turns, state="unextracted", embed=False)
+    return {}
 
 
 def _question(state: MemoryState) -> dict[str, Any]:
@@ -53,7 +64,7 @@ def _recalled(output: dict[str, Any]) -> dict[str, Any]:
 
 
 def _conversation(state: MemoryState) -> dict[str, Any]:
-    return {"messages": state["messages"]}
+    return {"messages": sent_once(state["messages"])}
 
 
 def _remembered(output: dict[str, Any]) -> dict[str, Any]:
@@ -124,12 +135,14 @@ def memory_graph(
 ) -> CompiledStateGraph[MemoryState, Context, MemoryInput, MemoryState]:
     """The parent graph over an environment, the other three nested in it."""
     builder = StateGraph(MemoryState, context_schema=Context, input_schema=MemoryInput)
+    builder.add_node("stage", Node("stage", stage, run=env.run))
     asked = _question if reply is _RECALLED_ANSWER else _question_amid
     builder.add_node("recall", nested(asked, recall_graph(env), _recalled))
     builder.add_node("reply", reply if isinstance(reply, Runnable) else Node("reply", reply))
     builder.add_node("remember", nested(_conversation, remember_graph(env), _remembered))
     builder.add_node("session", nested(_ending, session_graph(env), _ended, _not_ended))
-    builder.add_edge(START, "recall")
+    builder.add_edge(START, "stage")
+    builder.add_edge("stage", "recall")
     builder.add_edge("recall", "reply")
     builder.add_edge("reply", "remember")
     label = "session ends, or others may be idle"

@@ -191,6 +191,7 @@ class Node(Runnable[Any, dict[str, Any]]):
         *,
         run: Callable[[RunnableConfig, Any], Any] | None = None,
         event: Callable[[Any, Mapping[str, Any]], Any] | None = None,
+        note: str = "",
     ) -> None:
         """Runs nothing yet.
 
@@ -199,8 +200,9 @@ class Node(Runnable[Any, dict[str, Any]]):
                 the configuration.
             event: From the state it was given and the partial state it returned, or its interrupts under
                 `INTERRUPT` where it stopped: what is streamed of that (`stream_mode="custom"`).
+            note: What an error of it is to say beside its own words.
         """
-        self.name, self._body, self._run_of, self._event = name, body, run, event
+        self.name, self._body, self._run_of, self._event, self._note = name, body, run, event, note
         self._takes_two = len(inspect.signature(body).parameters) > 1
         self._is_plain = not inspect.isgeneratorfunction(body)
 
@@ -210,6 +212,9 @@ class Node(Runnable[Any, dict[str, Any]]):
             update = self._drive(input, ensure_config(config))
         except GraphInterrupt as stopped:
             self._stream(input, {INTERRUPT: stopped.args[0]})
+            raise
+        except Exception as error:
+            self._add_note(error)
             raise
         self._stream(input, update)
         return update
@@ -221,8 +226,15 @@ class Node(Runnable[Any, dict[str, Any]]):
         except GraphInterrupt as stopped:
             self._stream(input, {INTERRUPT: stopped.args[0]})
             raise
+        except Exception as error:
+            self._add_note(error)
+            raise
         self._stream(input, update)
         return update
+
+    def _add_note(self, error: Exception) -> None:
+        if self._note and self._note not in getattr(error, "__notes__", ()):
+            error.add_note(self._note)
 
     def _stream(self, state: Any, update: Mapping[str, Any]) -> None:
         event = self._event(state, update) if self._event is not None else None

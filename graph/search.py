@@ -99,6 +99,7 @@ def find(
     spare: int = 1,
     exclude: Iterable[str] = (),
     telling: bool = False,
+    warnings: list[str] | None = None,
 ) -> list[Candidate]:
     """Candidates of all plans, best first, each entry once: one search request a set of granularities.
 
@@ -109,6 +110,7 @@ def find(
         widened: Whether it is a Retry: every granularity, and twice as many (AMA).
         spare: How many times K to find.
         exclude: Ids to leave out. telling: whether turns that tell nothing are left out.
+        warnings: Where words alone are to be looked for if the embedder fails: is told that. Else it raises.
     """
     theta = theta or run.theta
     if theta.reference_date is None:
@@ -130,8 +132,11 @@ def find(
                 exclude=frozenset(exclude),
                 asked_at=run.now(),
                 telling=telling,
+                lenient=warnings is not None,
             )
         )
+        if warnings is not None and (kind := rankings[0].by_words):
+            warnings.append(f"searched by words alone: the embedder failed ({kind})")
         for plan, ranking in zip(members, rankings, strict=True):
             own = min(plan["kept"] * times, MOST) if "kept" in plan else k
             chosen = share_out(ranking.found, plan, own, theta)

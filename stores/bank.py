@@ -168,20 +168,39 @@ class Bank:
 
     # Turns
 
-    def stage_turns(self, scope: Scope, given: Sequence[Turn]) -> list[Turn]:
+    def stage_turns(
+        self, scope: Scope, given: Sequence[Turn], *, state: TurnState = "staged", embed: bool = True
+    ) -> list[Turn]:
         """Stores turns and their raw entries, each once, without any model; see `sessions.stage_turns`.
 
-        Nothing is lost to a failing embedder: such turns are stored without a vector and get one at commit.
-        Their days are those of the user's zone, in which they are stored.
+        The embedder is asked once they are written. What it fails at has no vector, and is found by its
+        words, until the next staging or the commit of the session. Their days are those of the user's zone,
+        in which they are stored.
+
+        Args:
+            state: Of new turns. `unextracted`: whoever reads the session next reads them.
+            embed: Whether to ask it now.
         """
         session_of(scope)
         local = [turn.model_copy(update={"time": self.settings.local(turn.time)}) for turn in given]
-        with self.ledger.read() as conn:
-            given, fresh = sessions.prepare_turns(conn, scope, local, self.redactor)
-        vectors = self.indexes.attended().vectors
-        found = vectors.of_all_that_can([turn.text for turn in fresh])
         with self._write() as writer:
-            return sessions.stage_turns(writer, scope, given, found, vectors.id)
+            stored = sessions.stage_turns(writer, scope, local, self.redactor, state)
+        if embed:
+            self._embed_staged(scope)
+        return stored
+
+    def _embed_staged(self, scope: Scope) -> None:
+        """Gives the session's staged entries the vectors they miss, as far as the embedder works."""
+        vectors = self.indexes.attended().vectors
+        with self.ledger.look() as conn:
+            texts = [one.entry.text for one in entries.bare(conn, scope)]
+        found = vectors.of_all_that_can(texts)
+        if found:
+            with self._write() as writer:
+                # Read anew: one may have been forgotten, and its row given to another.
+                bare = entries.bare(writer.conn, scope)
+                pairs = [(one.row, found[one.entry.text]) for one in bare if one.entry.text in found]
+                entries.set_vectors(writer.conn, pairs, vectors.id)
 
     def turns(self, scope: Scope, ids: Iterable[str]) -> list[Turn]:
         """Turns by id, in the given order; unknown ones left out."""
@@ -678,16 +697,11 @@ class Bank:
         Returns:
             How many entries of the part became active, in this and earlier commits of it.
         """
-        session = session_of(scope)
-        vectors = self.indexes.attended().vectors
-        with self.ledger.read() as conn:
-            bare = [one for one in entries.staged(conn, scope, session) if one.entry.embedder is None]
-        found = vectors.of_all_that_can([one.entry.text for one in bare])
-        missing = {one.row: found[one.entry.text] for one in bare if one.entry.text in found}
+        session_of(scope)
+        self._embed_staged(scope)
         with self._write(follow=True) as writer:
             if session_rows.is_another(writer.conn, scope, seq):
                 return 0
-            entries.set_vectors(writer.conn, missing.items(), vectors.id)
             return sessions.commit(writer, scope, until, unverified, report or SessionReport())
 
     # Upkeep

@@ -15,10 +15,10 @@ from memcycle.stores import edits, undo
 from memcycle.stores.edits import Prepared
 from memcycle.stores.ledger import entries, events, meta, probes, turns
 from memcycle.stores.ledger import sessions as session_rows
-from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change
 from memcycle.stores.ledger.sessions import State
+from memcycle.stores.ledger.turns import TurnState
 from memcycle.stores.writer import Writer
 
 ACTOR, INGEST = "session", "ingest"
@@ -41,25 +41,17 @@ def session_of(scope: Scope) -> str:
     return scope.session
 
 
-def prepare_turns(
-    conn: sqlite3.Connection, scope: Scope, given: Sequence[Turn], redactor: Redactor
-) -> tuple[list[Turn], list[Turn]]:
-    """The turns as they may be stored, and those of them that are neither stored nor forgotten.
-
-    One that was stored or forgotten before redaction was switched on is left as it is, so that it is known.
-    """
-    clean = [redactor.turn(turn) if _is_new(conn, scope, turn) else turn for turn in given]
-    return clean, [turn for turn in clean if _is_new(conn, scope, turn)]
-
-
 def stage_turns(
-    writer: Writer, scope: Scope, given: Sequence[Turn], vectors: Mapping[str, Vector], embedder: str | None
+    writer: Writer, scope: Scope, given: Sequence[Turn], redactor: Redactor, state: TurnState
 ) -> list[Turn]:
     """Stores turns with their raw entries, staged; a turn that is there already is not stored again.
 
+    Each is looked for as it was said, too: one may have been stored or forgotten before redaction was
+    switched on.
+
     Args:
-        vectors: By text; a text that is missing was not embedded.
-        embedder: Id of the embedder of the vectors.
+        redactor: Takes secrets out of what is new.
+        state: Of what is new.
 
     Returns:
         The stored turns in the given order, old ones included, forgotten ones left out.
@@ -68,14 +60,15 @@ def stage_turns(
         BadInput: a turn of another session.
     """
     session, conn, stored = session_of(scope), writer.conn, []
-    for turn in given:
-        if turn.session != session:
-            raise BadInput(f"turn {turn.id} is of session {turn.session!r}, the scope names {session!r}")
-        old = turns.known(conn, scope, turn)
+    for said in given:
+        if said.session != session:
+            raise BadInput(f"turn {said.id} is of session {said.session!r}, the scope names {session!r}")
+        turn = redactor.turn(said)
+        old = turns.known(conn, scope, said) or turns.known(conn, scope, turn)
         if old is not None:
             stored.append(old)
-        elif not _is_forgotten(conn, scope, turn):
-            stored.append(_store(writer, scope, turn, vectors, embedder))
+        elif not (_is_forgotten(conn, scope, said) or _is_forgotten(conn, scope, turn)):
+            stored.append(_store(writer, scope, turn, state))
     return stored
 
 
@@ -97,27 +90,20 @@ def raw_entry(scope: Scope, turn: Turn) -> Entry:
     )
 
 
-def _is_new(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
-    return turns.known(conn, scope, turn) is None and not _is_forgotten(conn, scope, turn)
-
-
 def _is_forgotten(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
     return meta.is_forgotten(conn, scope, "turn", turns.identity_of(turn))
 
 
-def _store(
-    writer: Writer, scope: Scope, turn: Turn, vectors: Mapping[str, Vector], embedder: str | None
-) -> Turn:
+def _store(writer: Writer, scope: Scope, turn: Turn, state: TurnState) -> Turn:
     conn = writer.conn
     session_rows.reopen(conn, scope, turn.session, writer.now)
     placed = _placed(conn, scope, turn)
     # Its identity stays that of the place it asked for: the same message asks for the same place again.
-    turns.insert(conn, scope, placed, turns.identity_of(turn))
+    turns.insert(conn, scope, placed, turns.identity_of(turn), state)
     session_rows.advance(conn, scope, turn.session, placed.position)
-    vector = vectors.get(placed.text)
-    entry = raw_entry(scope, placed).model_copy(update={"embedder": None if vector is None else embedder})
+    entry = raw_entry(scope, placed)
     if entries.one(conn, scope, entry.id) is None:
-        stored = writer.insert(entry, vector)
+        stored = writer.insert(entry, None)
         writer.record([events.line("stage", None, stored.entry)], actor=INGEST)
     return placed
 

@@ -130,6 +130,7 @@ def swap(state: RecallState, run: GraphRun) -> dict[str, Any]:
 def search(state: RecallState, run: GraphRun) -> dict[str, Any]:
     """Searches memory for all queries at once; evidence of earlier rounds is kept."""
     theta, widened = _theta(state, run), state["round"] > 0
+    told: list[str] = []
     found = find(
         run,
         state["plans"],
@@ -138,8 +139,10 @@ def search(state: RecallState, run: GraphRun) -> dict[str, Any]:
         spare=SPARE,
         exclude=state["hidden"],
         telling=True,
+        warnings=told,
     )
-    return {"candidates": unite(state["candidates"], found)}
+    warnings = list(dict.fromkeys([*state["warnings"], *told]))
+    return {"candidates": unite(state["candidates"], found), "warnings": warnings}
 
 
 def judge(state: RecallState, run: GraphRun) -> Step:

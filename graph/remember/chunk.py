@@ -6,16 +6,22 @@ It is cut to what a model takes: what a run was given beyond that waits for its 
 import itertools
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import get_runtime
 
 from memcycle.core.entry import Entry
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.messages import read_messages
+from memcycle.core.scope import Scope
+from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.search import recent
 from memcycle.graph.states import RememberInput, RememberState
+
+if TYPE_CHECKING:
+    from memcycle.stores.bank import Bank
 
 ABANDONED = timedelta(minutes=10)
 """After this, a turn that is staged and not read is one a run died on; the end of a session reads all."""
@@ -73,45 +79,77 @@ def memories(state: RememberState, run: GraphRun) -> list[Entry]:
 
 
 def given_turns(state: RememberInput, run: GraphRun) -> list[Turn]:
-    """The turns given, then the messages given.
-
-    A message with an id is one message however often it comes. One without is new each time, under an
-    id made from this task, which a resumed run has again.
-    """
-    settings, bank, messages = run.settings, run.bank, state.get("messages") or []
+    """The turns given, then the messages given."""
+    messages = state.get("messages") or []
     turns = [Turn.model_validate(turn) for turn in state.get("turns") or []]
     if not messages:
         return turns
     info = get_runtime().execution_info
+    task = info.task_id if info is not None else ""
+    return [*turns, *turns_of(messages, run.bank, run.scope, run.settings, now=run.context.now, task=task)]
+
+
+def turns_of(
+    messages: Any, bank: "Bank", scope: Scope, settings: Settings, *, now: datetime | None, task: str
+) -> list[Turn]:
+    """Messages as turns of the scope's session, those that it holds already as they stand there.
+
+    A message with an id is one message however often it comes. One without is new, under an id made from
+    `task`, unless it is given again after a run that failed; see `_given_again`.
+
+    Args:
+        now: Time of messages that carry none; by default the clock.
+        task: What is given; the same when a run is resumed.
+    """
     read = read_messages(
         messages,
-        session=run.scope.session or "",
-        now=_spoken_at(run),
+        session=scope.session or "",
+        now=now or _spoken_at(bank, scope),
         zone=settings.zone,
         user_name=settings.user_name,
         assistant_name=settings.assistant_name,
     )
-    task = info.task_id if info is not None else ""
     named = [
         turn if turn.message_id else turn.model_copy(update={"message_id": f"{task}:{n}"})
         for n, turn in enumerate(read)
     ]
-    known = {turn.message_id for turn in bank.session_turns(run.scope, last=len(named))}
+    known = {turn.message_id for turn in bank.session_turns(scope, last=len(named))}
+    again = [] if any(turn.message_id in known for turn in named) else _given_again(named, bank, scope)
     # A thread hands over its whole history each time: what is known of it must not push the new turns along.
-    places = itertools.count(bank.next_position(run.scope))
-    return [*turns, *(turn if turn.message_id in known else _at(turn, next(places)) for turn in named)]
+    places = itertools.count(bank.next_position(scope))
+    new = (turn if turn.message_id in known else _at(turn, next(places)) for turn in named[len(again) :])
+    return [*again, *new]
 
 
-def _spoken_at(run: GraphRun) -> datetime:
-    """The time of messages that carry none: not before the last turn, where the clock was put back since.
+def _given_again(given: Sequence[Turn], bank: "Bank", scope: Scope) -> list[Turn]:
+    """The turns of the session that the first of these are, by their words: those of a run that failed.
+
+    Who gives a message again after an error has no other way to name it. Said twice, a message that was
+    read is two: only turns at the session's end are looked at that nobody has read yet.
+    """
+    waiting = bank.unprocessed(scope)
+    states = bank.turn_states(scope, [turn.id for turn in waiting])
+    unread = [turn for turn in waiting if states[turn.id] in ("staged", "unextracted")]
+    if not unread or unread[-1].position + 1 < bank.next_position(scope):
+        return []
+    said = [_words(bank.redactor.turn(turn)) for turn in given]
+    stored = [_words(turn) for turn in unread]
+    starts = (n for n in range(len(stored)) if stored[n:][: len(said)] == said[: len(stored) - n])
+    start = next(starts, None)
+    return [] if start is None else unread[start:][: len(said)]
+
+
+def _words(turn: Turn) -> tuple[str, str, str]:
+    return turn.role, turn.speaker, turn.text
+
+
+def _spoken_at(bank: "Bank", scope: Scope) -> datetime:
+    """The clock, but not before the last turn, where it was put back since.
 
     What was said later would else count as older, and lose to what it replaces.
     """
-    now = run.now()
-    last = run.bank.session_turns(run.scope, last=1)
-    if last and run.context.now is None and now < last[0].time < now + PUT_BACK:
-        return last[0].time
-    return now
+    now, last = bank.world.now(), bank.session_turns(scope, last=1)
+    return last[0].time if last and now < last[0].time < now + PUT_BACK else now
 
 
 def _at(turn: Turn, place: int) -> Turn:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
-from memcycle.core.errors import BadInput, MemcycleError
+from memcycle.core.errors import KEPT, BadInput, MemcycleError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,11 +141,12 @@ def explained(command: Callable[P, T]) -> Callable[P, T]:
 
 def _one_line(error: Exception) -> str:
     """What went wrong and what to do, in one line."""
+    kept = [KEPT] if KEPT in getattr(error, "__notes__", ()) else []
     if "openai" in sys.modules:  # loading it takes a second, and who has not loaded it had no error of its
         from memcycle.agents.provider_errors import explain_model_error
 
         error = explain_model_error(error) or error
-    words = " ".join(str(error).split())
+    words = " ".join(". ".join([str(error), *kept]).split())
     if isinstance(error, MemcycleError):
         return words
     return f"{type(error).__name__}: {words} (set MEMCYCLE_DEBUG=1 to see where)"

@@ -113,6 +113,16 @@ def staged(conn: sqlite3.Connection, scope: Scope, session: str | None) -> list[
     return _stored(found)
 
 
+def bare(conn: sqlite3.Connection, scope: Scope) -> list[StoredEntry]:
+    """The staged entries of the scope's session that were not embedded yet; the first written first."""
+    found = conn.execute(
+        "SELECT * FROM entries INDEXED BY entries_staged"
+        " WHERE scope_key = ? AND status = 'staged' AND session = ? AND embedder IS NULL ORDER BY row",
+        (scope.key, scope.session),
+    )
+    return _stored(found)
+
+
 def staged_after(conn: sqlite3.Connection, scope: Scope, position: int) -> set[int]:
     """Integer keys of the session's staged entries whose turns of that session all stand after a place."""
     found = conn.execute(

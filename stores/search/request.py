@@ -59,6 +59,8 @@ class SearchRequest(BaseModel):
         asked_at: When it is asked, in the zone of whose days the queries speak. Their time words are read
             from there and from when the last of what is searched was said; None is the latter alone.
         telling: Whether turns that tell nothing, as questions and thanks do, are left out.
+        lenient: Whether words alone are looked for where the embedder fails, if they find anything; else that
+            is raised.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,6 +74,7 @@ class SearchRequest(BaseModel):
     exclude: frozenset[str] = frozenset()
     asked_at: AwareDatetime | None = None
     telling: bool = False
+    lenient: bool = False
 
 
 class Why(NamedTuple):
@@ -132,9 +135,19 @@ class PreparedQuery:
     nameless: Vector
 
 
+class NoEmbedder:
+    """Stands in for one that fails: no entry has a vector of it, and its queries are like nothing."""
+
+    id, dim = "", 1
+
+    def embed(self, texts: Sequence[str]) -> Vector:
+        """All of them zero."""
+        return np.zeros((len(texts), self.dim), dtype=np.float32)
+
+
 def prepare(
     queries: Sequence[Query],
-    embedder: "Embedder",
+    embedder: "Embedder | NoEmbedder",
     *,
     speakers: Iterable[str],
     last: float,

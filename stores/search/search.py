@@ -9,6 +9,7 @@ index; those that the request may see are always looked at.
 The facts that rest on a turn are not known in a larger scope, so there `facts` says what `window` says.
 """
 
+import copy
 import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from memcycle.core.entry import GRANULARITIES, Entry
+from memcycle.core.errors import EmbeddingFailed, StoreError
 from memcycle.core.scope import Scope, Visibility
 from memcycle.stores.ledger import entries, events
 from memcycle.stores.ledger.connection import Ledger
@@ -24,7 +26,16 @@ from memcycle.stores.search import lexical, ranker
 from memcycle.stores.search import snapshot as snapshots
 from memcycle.stores.search.bm25 import VIEWS, Flags, Ints, Scores, Stats, weigh
 from memcycle.stores.search.ranker import Measured
-from memcycle.stores.search.request import Filters, Hit, PreparedQuery, Ranked, SearchRequest, Why, prepare
+from memcycle.stores.search.request import (
+    Filters,
+    Hit,
+    NoEmbedder,
+    PreparedQuery,
+    Ranked,
+    SearchRequest,
+    Why,
+    prepare,
+)
 from memcycle.stores.search.signals import Comparison
 from memcycle.stores.search.snapshot import Snapshot, Snapshots
 
@@ -57,11 +68,13 @@ class Ranking(NamedTuple):
 
     Attributes:
         measured: What the views say of the candidates. depth: how many of each view are told of.
+        by_words: Kind of the embedder's error, where it was searched by words alone since it failed.
     """
 
     found: list[Ranked]
     measured: Measured
     depth: int
+    by_words: str = ""
 
     def why(self, chosen: Sequence[Ranked]) -> list[tuple[Why, ...]]:
         """Which views found each of these, and how."""
@@ -81,7 +94,11 @@ class Search:
     """Ranks the entries of a scope for queries. Thread-safe as far as its parts are."""
 
     def __init__(
-        self, ledger: Ledger, index: "Mirror", embedder: "Embedder", visibility: Visibility = "user"
+        self,
+        ledger: Ledger,
+        index: "Mirror",
+        embedder: "Embedder | NoEmbedder",
+        visibility: Visibility = "user",
     ) -> None:
         self._ledger, self._index, self._embedder = ledger, index, embedder
         self._visibility, self._walls = visibility, visibility == "session"
@@ -115,7 +132,24 @@ class Search:
 
     def rank(self, request: SearchRequest) -> list[Ranking]:
         """As `run`, without reading any entry: it may have left recall meanwhile."""
-        return [_ranked(request, one) for one in self.candidates(request)]
+        try:
+            return [_ranked(request, one) for one in self.candidates(request)]
+        except Exception as error:
+            # What an embedder raises is of any kind; what the store raises is not about it.
+            if not request.lenient or (
+                isinstance(error, StoreError) and not isinstance(error, EmbeddingFailed)
+            ):
+                raise
+            looked = self._without_embedder().candidates(request)
+            found = [_ranked(request, one)._replace(by_words=type(error).__name__) for one in looked]
+            if any(len(one.places) for one in looked) and not any(ranking.found for ranking in found):
+                raise  # nothing found by half a search would look like an empty memory
+            return found
+
+    def _without_embedder(self) -> "Search":
+        other = copy.copy(self)
+        other._embedder, other._snapshots = NoEmbedder(), Snapshots(VECTOR_BYTES)
+        return other
 
     def candidates(self, request: SearchRequest) -> list[Candidates]:
         """For each query of the request what it may find, and what every signal says about it.
@@ -207,6 +241,8 @@ class Search:
 
     def _nearest(self, request: SearchRequest, queries: Sequence[PreparedQuery]) -> set[str]:
         """The ids the vector index holds nearest to any query, with and without names."""
+        if isinstance(self._embedder, NoEmbedder):
+            return set()
         vectors = np.array([vector for query in queries for vector in (query.named, query.nameless)])
         everything = set(request.granularities) == set(GRANULARITIES)
         return {

@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from memcycle.agents.provider_errors import explain_model_error
-from memcycle.core.errors import ModelUnavailable
+from memcycle.core.errors import KEPT, ModelUnavailable, StoreError
 from memcycle.core.messages import read_messages
 from memcycle.core.turn import Conversation, Session
 from memcycle.core.world import World
@@ -222,6 +222,54 @@ def test_a_server_error_twelve_times_loses_nothing(server, memory, clock):
     heal(server, clock)
     assert memory.end_session().status == "committed"
     assert [line for n, line in enumerate(said) if f"Name{n}" not in facts(memory)] == []
+
+
+@pytest.mark.parametrize("role", ["retriever", "constructor"])
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        "I breed alpacas.",
+        [("user", "I breed alpacas."), ("assistant", "How many?"), ("user", "Seven.")],
+        ["Yes.", "Yes."],
+    ],
+)
+async def test_a_retry_after_a_server_error_doubles_nothing(server, memory, role, chunk):
+    """The error says that the words are kept; said once more when they were read, they are said twice."""
+    memory.add("I live in Graz.")
+    server.script(role, *[Reply(status=500, error="boom")] * 4)
+    for _ in range(3):
+        with pytest.raises(openai.InternalServerError) as raised:
+            await memory.aadd(chunk)
+        assert KEPT in raised.value.__notes__
+    with pytest.raises(openai.InternalServerError):
+        memory.add("I have a cat called Miso.")
+    said = [chunk] if isinstance(chunk, str) else chunk
+    words = [one if isinstance(one, str) else one[1] for one in said]
+    added = memory.add(chunk)
+    stored = ["I live in Graz.", *words, "I have a cat called Miso."]
+    assert [entry.text for entry in memory.memories(granularity="raw")] == stored
+    assert len(added.turns) == len(words)
+    memory.end_session()
+    memory.add(chunk)
+    assert raw(memory) == sorted([*stored, *words])
+
+
+def test_a_longer_chunk_that_begins_with_what_failed_adds_the_rest(server, memory):
+    server.script("constructor", Reply(status=500, error="boom"))
+    with pytest.raises(openai.InternalServerError):
+        memory.add("I breed alpacas.")
+    memory.add(["I breed alpacas.", "One is called Pepe."])
+    assert raw(memory) == ["I breed alpacas.", "One is called Pepe."]
+
+
+def test_a_store_that_cannot_be_written_keeps_nothing_and_does_not_say_so(memory, monkeypatch):
+    def full(*_, **__):
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(memory.bank, "stage_turns", full)
+    with pytest.raises(StoreError) as raised:
+        memory.add(LINES[0])
+    assert KEPT not in getattr(raised.value, "__notes__", ())
 
 
 def test_retry_after_is_waited_for(server, tmp_path):

@@ -2,22 +2,27 @@
 
 import asyncio
 import operator
+from dataclasses import replace
 from typing import Annotated
 
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from typing_extensions import TypedDict
 
 import memcycle
 from memcycle import build_memory, build_recall, build_remember, build_session, graph
+from memcycle.agents.roles import Roles
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
 from memcycle.graph.node import nested
 from memcycle.graph.studio import memory as studio_memory
 from tests.graph.conftest import ANA
+from tests.graph.conftest import START as BEGUN
 
 CONTEXT = {"user": "ana", "session": "s1"}
 
@@ -68,6 +73,60 @@ def test_a_reply_of_ones_own_reads_the_evidence(bank):
         graph.invoke(said("Which instrument do I play?"), context=CONTEXT)["messages"][-1].content
         != "0 found"
     )
+
+
+@pytest.mark.parametrize(("breaks", "times"), [("retriever", 3), ("reply", 2), ("guide", 1)])
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_the_words_are_kept_whatever_breaks_after_them(bank, breaks, times, awaited):
+    """Once, however often they are sent, and the next turn of the thread reads them."""
+
+    def down(_):
+        raise ConnectionError("down")
+
+    broken = {} if breaks == "reply" else {breaks: RunnableLambda(down)}
+    wiring = build_memory(
+        replace(Roles.rules(), **broken), bank, **({"reply": down} if breaks == "reply" else {})
+    )
+    graph, context = wiring.builder.compile(checkpointer=(saver := InMemorySaver())), {"user": "ana"}
+    thread, scope = {"configurable": {"thread_id": "t1"}}, Scope(user="ana", session="t1")
+    bank.stage_turns(
+        scope, [Turn(id="Dt1:1", session="t1", position=1, speaker="Ana", text="Hi.", time=BEGUN)]
+    )
+    for _ in range(times):
+        with pytest.raises(ConnectionError):
+            await graph.ainvoke(
+                said("I adopted a cat."), thread, context=context
+            ) if awaited else graph.invoke(said("I adopted a cat."), thread, context=context)
+    kept = [raw.text for raw in bank.entries(scope, granularity="raw") if raw.role == "human"]
+    assert kept == ["Hi.", "I adopted a cat."]
+    assert "I adopted a cat." not in [one.text for one in bank.entries(scope, granularity="fact")]
+    whole = build_memory(bank=bank).builder.compile(checkpointer=saver)
+    whole.invoke(said("It is called Miso."), thread, context=context)
+    assert [raw.text for raw in bank.entries(scope, granularity="raw") if raw.role == "human"] == [
+        *kept, "It is called Miso.",
+    ]  # fmt: skip
+    assert {"I adopted a cat.", "It is called Miso."} <= {
+        one.text for one in bank.entries(scope, granularity="fact")
+    }
+
+
+@pytest.mark.parametrize("sent", [2, 3])
+def test_a_message_sent_again_without_a_thread_is_one_turn(bank, sent):
+    def down(_):
+        raise ConnectionError("the model is down")
+
+    for _ in range(sent):
+        with pytest.raises(ConnectionError):
+            build_memory(bank=bank, reply=down).invoke(said("I breed alpacas."), context=CONTEXT)
+    build_memory(bank=bank).invoke(said("I breed alpacas."), context=CONTEXT)
+    assert [raw.text for raw in bank.entries(ANA, granularity="raw")] == ["I breed alpacas.", "Noted."]
+    build_memory(bank=bank).invoke(said("I breed alpacas."), context=CONTEXT)  # said once more, after a reply
+    assert len(bank.entries(ANA, granularity="raw")) == 4
+
+
+def test_a_question_is_no_evidence_for_itself(bank):
+    out = build_memory(bank=bank).invoke(said("Where do I live?"), context=CONTEXT)
+    assert out["recalled"]["evidence"] == []
 
 
 def test_a_human_message_is_needed(bank):
