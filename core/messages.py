@@ -34,6 +34,9 @@ _TIMES = ("time", "timestamp", "created_at")
 _CAPTIONS = ("caption", "alt")
 _WORDLESS = ("tool_calls", "function_call", "refusal", "audio", "memcycle", *_CAPTIONS)
 """What a message may have in place of words."""
+_MARKS = ("memcycle", "lc_source")
+SUMMARY = "summarization"
+"""`lc_source` of the message that LangChain puts in the place of old ones: nobody said it."""
 WORDED = (
     "content", "text", *_CAPTIONS, "name", "speaker", "tool_calls", "additional_kwargs", "metadata",
     "kwargs", "data",
@@ -55,7 +58,8 @@ def read_messages(
 
     A message without text gives no turn but keeps its place, so that a turn's position, and with it its
     identity, does not depend on what else was said. Messages marked as injected by memcycle (a
-    `memcycle` key in the dict, in `additional_kwargs` or in `metadata`) give none either.
+    `memcycle` key in the dict, in `additional_kwargs` or in `metadata`), and summaries that LangChain put in
+    the place of old messages, give none either.
 
     Args:
         messages: One message or several: text, `(role, text)`, dict or LangChain message.
@@ -164,7 +168,8 @@ def _fields(message: Any) -> Fields | None:
         raise BadInput(
             f"{_described(message)} is no message: give text, (role, text), a dict or a LangChain message"
         )
-    return None if fields.get("role") == "remove" or fields.get("memcycle") else fields
+    made_up = fields.get("memcycle") or fields.get("lc_source") == SUMMARY
+    return None if fields.get("role") == "remove" or made_up else fields
 
 
 def unpacked(message: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -184,7 +189,7 @@ def _of_dict(message: Mapping[Any, Any]) -> Fields:
     for holder in ("response_metadata", "metadata", "additional_kwargs"):
         inner = message.get(holder)
         if isinstance(inner, Mapping):
-            fields.update({key: inner[key] for key in ("memcycle", *_TIMES) if inner.get(key) is not None})
+            fields.update({key: inner[key] for key in (*_MARKS, *_TIMES) if inner.get(key) is not None})
     fields.update({str(key): value for key, value in message.items()})
     kind = message.get("type")
     # Streamed parts are named after their class: AIMessageChunk, HumanMessageChunk.

@@ -4,7 +4,7 @@ It is cut to what a model takes: what a run was given beyond that waits for its 
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,9 @@ MARKS = 40
 PUT_BACK = timedelta(days=1)
 """A clock that was put back by less was set right by the network or the hour of the year; by more, it was so
 wrong before that the new time is believed."""
+
+MARGIN = 50
+"""Stored turns looked at beyond twice those given: a session may hold turns of others too."""
 
 
 def chunk(state: RememberState, run: GraphRun) -> list[Turn]:
@@ -101,6 +104,42 @@ def turns_of(
         now: Time of messages that carry none; by default the clock.
         task: What is given; the same when a run is resumed.
     """
+    named = _read(messages, bank, scope, settings, now=now, task=task)
+    known = {turn.message_id for turn in bank.session_turns(scope, last=len(named))}
+    again = [] if any(turn.message_id in known for turn in named) else _given_again(named, bank, scope)
+    return [*again, *_placed(named[len(again) :], known, bank, scope)]
+
+
+def new_turns(messages: Any, bank: "Bank", scope: Scope, settings: Settings, *, task: str) -> list[Turn]:
+    """Of a thread's messages, oldest first, those that its session does not hold, or holds in other words.
+
+    By message id. A caller that keeps no thread hands over the history under new ids each time: there, what
+    stands in the session just before the first message that is known, or at its end, is known by its words.
+    """
+    named = _read(messages, bank, scope, settings, now=None, task=task)
+    stored = bank.session_turns(scope, last=2 * len(named) + MARGIN)
+    places = {turn.message_id: n for n, turn in enumerate(stored)}
+    said = [(turn.role, bank.redactor.text(turn.text)) for turn in named]
+    kept = [(turn.role, turn.text) for turn in stored]
+    first = next((n for n, turn in enumerate(named) if turn.message_id in places), None)
+    if first is None:
+        overlap = next((n for n in range(len(said), 0, -1) if kept[-n:] == said[:n]), 0)
+        held = range(overlap)
+    else:
+        before = kept[: places[named[first].message_id]]
+        overlap = next((n for n in range(first, 0, -1) if before[-n:] == said[first - n : first]), 0)
+        held = range(first - overlap, first)
+    new = [
+        turn
+        for n, turn in enumerate(named)
+        if n not in held and (turn.message_id not in places or kept[places[turn.message_id]] != said[n])
+    ]
+    return _placed(new, places.keys(), bank, scope)
+
+
+def _read(
+    messages: Any, bank: "Bank", scope: Scope, settings: Settings, *, now: datetime | None, task: str
+) -> list[Turn]:
     read = read_messages(
         messages,
         session=scope.session or "",
@@ -109,16 +148,16 @@ def turns_of(
         user_name=settings.user_name,
         assistant_name=settings.assistant_name,
     )
-    named = [
+    return [
         turn if turn.message_id else turn.model_copy(update={"message_id": f"{task}:{n}"})
         for n, turn in enumerate(read)
     ]
-    known = {turn.message_id for turn in bank.session_turns(scope, last=len(named))}
-    again = [] if any(turn.message_id in known for turn in named) else _given_again(named, bank, scope)
+
+
+def _placed(turns: Sequence[Turn], known: Collection[str | None], bank: "Bank", scope: Scope) -> list[Turn]:
     # A thread hands over its whole history each time: what is known of it must not push the new turns along.
     places = itertools.count(bank.next_position(scope))
-    new = (turn if turn.message_id in known else _at(turn, next(places)) for turn in named[len(again) :])
-    return [*again, *new]
+    return [turn if turn.message_id in known else _at(turn, next(places)) for turn in turns]
 
 
 def _given_again(given: Sequence[Turn], bank: "Bank", scope: Scope) -> list[Turn]:

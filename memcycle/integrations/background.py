@@ -12,8 +12,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
@@ -22,8 +21,10 @@ from langchain_core.messages import BaseMessage
 
 from memcycle.core.errors import BadInput, describe_error
 from memcycle.core.scope import Scope
+from memcycle.core.turn import Turn
+from memcycle.graph.remember.chunk import new_turns
 from memcycle.idle import MAX_FAILURES, Failure, IdleSessions
-from memcycle.integrations.messages import Recall, RecallRequest, not_stored
+from memcycle.integrations.messages import Recall, RecallRequest
 from memcycle.memory import Memory
 from memcycle.results import Added, Answer
 
@@ -207,9 +208,6 @@ async def _settled(attempt: _Attempt) -> None:
 RECENT = 200
 """Messages of a conversation that are looked at: what failed in earlier turns is among them."""
 
-MARGIN = 50
-"""Stored turns looked at beyond those: a session may hold turns of others too."""
-
 BATCH_SECONDS = 0.05
 """Seconds before what was given is remembered, so that what comes together is read together."""
 
@@ -217,8 +215,8 @@ BATCH_SECONDS = 0.05
 class Recorder:
     """Records conversations in a memory. What the ledger holds already is not added again.
 
-    It is the ledger that tells what is new: what failed, or was lost with its process, is made good by the
-    next turn of its conversation. Thread-safe.
+    What is said is written down at once and read later. It is the ledger that tells what is new and what is
+    not read yet: what failed is made good by the next turn of its conversation. Thread-safe.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -230,7 +228,6 @@ class Recorder:
         self.memory = memory
         self._lock = threading.Lock()
         self._waiting: dict[Scope, list[BaseMessage]] = {}
-        self._unread: set[Scope] = set()
         self._failed: deque[Failure] = deque(maxlen=MAX_FAILURES)
         self._closed = False
         # Of one conversation only one chunk at a time; tried again after 10 and 20 seconds.
@@ -241,6 +238,16 @@ class Recorder:
             give_up=self._give_up,
             verb="remember",
         )
+
+    def stage(self, scope: Scope, said: Sequence[BaseMessage]) -> None:
+        """Writes down what is new of it, or said otherwise now, and asks no model: what comes may fail.
+
+        A failure is recorded: whoever speaks next tries again.
+        """
+        try:
+            self._stage(scope, said)
+        except Exception as error:  # noqa: BLE001 - recorded and logged; the reply is worth more
+            self._failure(scope, error)
 
     def now(self, scope: Scope, said: Sequence[BaseMessage]) -> Added | Failure:
         """Remembers what is new of it. That it failed is told, not raised: the reply is worth more."""
@@ -290,35 +297,28 @@ class Recorder:
         """The last failures, at once and in the background."""
         return [*self._failed, *self._later.failures]
 
+    def _stage(self, scope: Scope, said: Sequence[BaseMessage]) -> None:
+        memory, bank = self.memory, self.memory.bank
+        turns = new_turns(list(said[-RECENT:]), bank, scope, memory.settings, task=bank.world.new_id())
+        if turns:
+            bank.stage_turns(scope, turns, state="unextracted", embed=False)
+            if memory.idle is not None:
+                memory.idle.touch(scope)
+
+    def _unread(self, scope: Scope, said: Sequence[BaseMessage]) -> list[Turn]:
+        """What is written down of the session and in nobody's hands, once this is."""
+        self._stage(scope, said)
+        waiting = self.memory.bank.unprocessed(scope)
+        states = self.memory.bank.turn_states(scope, [turn.id for turn in waiting])
+        return [turn for turn in waiting if states[turn.id] == "unextracted"]
+
     def _add(self, scope: Scope, said: Sequence[BaseMessage]) -> Added:
-        added = Added()
-        with self._reading(scope):
-            for chunk in self._chunks(scope, said):
-                added = call_detached(self.memory.add, chunk, **scope.model_dump())
-        return added
+        turns = self._unread(scope, said)
+        return call_detached(self.memory.add, turns, **scope.model_dump()) if turns else Added()
 
     async def _aadd(self, scope: Scope, said: Sequence[BaseMessage]) -> Added:
-        added = Added()
-        with self._reading(scope):
-            for chunk in await asyncio.to_thread(self._chunks, scope, said):
-                added = await self.memory.aadd(chunk, **scope.model_dump())
-        return added
-
-    @contextmanager
-    def _reading(self, scope: Scope) -> Iterator[None]:
-        try:
-            yield
-        except Exception:
-            self._unread.add(scope)
-            raise
-        self._unread.discard(scope)
-
-    def _chunks(self, scope: Scope, said: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
-        """What is to be added: what an attempt that failed wrote down and did not read, then what is new."""
-        recent = list(said[-RECENT:])
-        stored = self.memory.bank.session_turns(scope, last=2 * len(recent) + MARGIN)
-        new = not_stored(recent, stored, self.memory.bank.redactor.text)
-        return [*([[]] if scope in self._unread else []), *([new] if new else [])]
+        turns = await asyncio.to_thread(self._unread, scope, said)
+        return await self.memory.aadd(turns, **scope.model_dump()) if turns else Added()
 
     def _record_waiting(self, scope: Scope) -> None:
         given = self._given(scope)

@@ -1,14 +1,13 @@
 """What a model is told of memory: what was found, that there is nothing, or that it cannot be reached."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
 from memcycle.agents.views import MemoryView, escape
-from memcycle.core.messages import clean_text
+from memcycle.core.messages import SUMMARY, clean_text, sent_once
 from memcycle.core.scope import Scope
-from memcycle.core.turn import Turn
 from memcycle.results import Evidence
 
 LONGEST_QUESTION = 2000
@@ -46,51 +45,26 @@ def question_in(messages: Sequence[AnyMessage | BaseMessage]) -> tuple[str, str 
 
 
 def said_in(messages: Iterable[AnyMessage | BaseMessage]) -> list[BaseMessage]:
-    """What people and the assistant said in words.
+    """What people and the assistant said in words, each once; see `sent_once`.
 
     Tools' output, system text, recalled memories and the summaries that take the place of old messages are
     left out: they are nobody's words, and no evidence.
     """
-    return [
-        message
-        for message in messages
-        if isinstance(message, HumanMessage | AIMessage)
-        and not is_made_up(message)
-        and clean_text(str(message.text))
-    ]
+    return sent_once(
+        [
+            message
+            for message in messages
+            if isinstance(message, HumanMessage | AIMessage)
+            and not is_made_up(message)
+            and clean_text(str(message.text))
+        ]
+    )
 
 
 def is_made_up(message: BaseMessage) -> bool:
     """Whether a program wrote it in a person's place: ours, or a summary of earlier messages."""
     marks = message.additional_kwargs
-    return bool(marks.get("memcycle")) or marks.get("lc_source") == "summarization"
-
-
-def not_stored(
-    messages: Sequence[BaseMessage], turns: Sequence[Turn], redacted: Callable[[str], str] = str
-) -> list[BaseMessage]:
-    """Those of a conversation's messages that are not among the last turns of its session.
-
-    By message id. A caller that keeps no thread hands over the history under new ids each time: then what
-    the session ends with is what the messages begin with, and the rest is new.
-
-    Args:
-        messages: What was said, oldest first.
-        turns: The last turns stored, oldest first; more than there are messages.
-        redacted: A text as it would be stored.
-    """
-    known = {turn.message_id for turn in turns}
-    new = [message for message in messages if message.id is None or message.id not in known]
-    if len(new) < len(messages):
-        return new
-    said = [
-        ("ai" if isinstance(message, AIMessage) else "human", redacted(clean_text(str(message.text))))
-        for message in messages
-    ]
-    stored = [(turn.role, turn.text) for turn in turns]
-    most = min(len(said), len(stored))
-    overlap = next((n for n in range(most, 0, -1) if stored[-n:] == said[:n]), 0)
-    return list(messages[overlap:])
+    return bool(marks.get("memcycle")) or marks.get("lc_source") == SUMMARY
 
 
 def first_text(value: Any, keys: Sequence[str]) -> str:

@@ -28,6 +28,10 @@ AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Recalls before the model is called, remembers when the agent is done. Sync and async.
 
+    What is said is written down as the run comes to it, so that nothing that happens later costs a word, and
+    read when the agent is done. Other middleware has not changed it by then: `Settings(redact=...)` takes
+    secrets out.
+
     What is recalled goes into the request alone, never into the stored messages. The run's context or
     configuration says whose memory it is, never the model; the thread is the session. Each decision is a
     custom event: `{"memcycle": {"event": "recall", "status": "found", ...}}`.
@@ -124,6 +128,25 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def failures(self) -> list[Failure]:
         """The last failures to remember, at once and in the background."""
         return self._recorder.failures
+
+    def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Writes down what was said so far: what comes may fail, or take messages out of the thread."""
+        if self._remember:
+            self._recorder.stage(self._scope(runtime), said_in(state["messages"]))
+
+    async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Awaitable `before_agent`."""
+        if self._remember:
+            scope = self._scope(runtime)
+            await asyncio.to_thread(self._recorder.stage, scope, said_in(state["messages"]))
+
+    def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """As `before_agent`: a run with tools calls its model many times."""
+        self.before_agent(state, runtime)
+
+    async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Awaitable `after_model`."""
+        await self.abefore_agent(state, runtime)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         """Puts into the request what memory holds on the user's last words."""

@@ -169,7 +169,8 @@ class _Acts:
         if isinstance(done, Failure):
             return _answer("remember", f"It could not be remembered now: {done.error}", runtime, failed=True)
         facts = [f"[{one.id}] {one_line(one.text)}" for one in self._memory.bank.get(scope, done.facts)]
-        if not done.turns:
+        known = {turn.message_id for turn in self._memory.bank.turns(scope, done.turns)}
+        if not done.turns or (message.id is not None and message.id not in known):
             text = "That message is remembered already."
         elif isinstance(message, AIMessage):
             text = "Kept as the assistant's own note: these are not the user's words, so no fact was read."

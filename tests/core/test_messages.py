@@ -17,7 +17,7 @@ from langchain_core.messages import (
 )
 
 from memcycle.core.errors import BadInput
-from memcycle.core.messages import ROLES, clean_text, read_messages
+from memcycle.core.messages import ROLES, clean_text, read_messages, sent_once
 from memcycle.core.turn import Turn
 
 NOW = datetime(2024, 5, 8, 12, tzinfo=UTC)
@@ -78,12 +78,14 @@ def test_injected_and_removed_messages_are_skipped():
     messages = [
         "a",
         SystemMessage("recalled", additional_kwargs={"memcycle": "recall"}),
+        HumanMessage("Here is a summary.", additional_kwargs={"lc_source": "summarization"}),
+        {"role": "user", "content": "A summary.", "additional_kwargs": {"lc_source": "summarization"}},
         {"role": "system", "content": "recalled", "memcycle": True},
         {"role": "system", "content": "recalled", "metadata": {"memcycle": {"kind": "recall"}}},
         RemoveMessage(id="m1"),
         "b",
     ]
-    assert [(turn.position, turn.text) for turn in read(messages)] == [(1, "a"), (6, "b")]
+    assert [(turn.position, turn.text) for turn in read(messages)] == [(1, "a"), (8, "b")]
 
 
 def test_tool_calls_without_text_give_no_turn():
@@ -213,3 +215,17 @@ def test_nothing_but_bad_input_is_ever_raised(messages):
         assert turn.time.utcoffset() is not None
         assert turn.time.astimezone(UTC)
         assert Turn.model_validate_json(turn.model_dump_json()) == turn
+
+
+def test_what_is_sent_again_before_an_answer_is_said_once():
+    yes, again, other = (
+        HumanMessage("Yes.", id="1"),
+        HumanMessage("Yes.", id="2"),
+        HumanMessage("No.", id="3"),
+    )
+    reply, by_ann = AIMessage("Fine.", id="4"), HumanMessage("Yes.", id="5", name="Ann")
+    assert sent_once([]) == []
+    assert sent_once([yes, again, again]) == [yes]
+    assert sent_once([yes, reply, again]) == [yes, reply, again]
+    assert sent_once([yes, other, again, by_ann]) == [yes, other, again, by_ann]
+    assert sent_once([reply, reply]) == [reply, reply]

@@ -222,10 +222,12 @@ def test_the_reply_is_given_before_background_remembering_ends(memory, server, a
         graph = agent(remembers, replies=["Nice!"])
         out = graph.invoke(said("I keep geese."), context=ANN)
         assert out["messages"][-1].text == "Nice!"
-        assert (texts(memory), [scope.user for scope in remembers.waiting]) == ([], ["ann"])
+        assert [scope.user for scope in remembers.waiting] == ["ann"]
+        assert len(memory.bank.unprocessed(Scope(user="ann"))) == 2  # written down, and not read
         assert [scope.user for scope in remembers.flush(0.1)] == ["ann"]
         go.set()
         assert remembers.flush() == []
+        assert memory.bank.unprocessed(Scope(user="ann")) == []
         assert texts(memory) == ["I keep geese.", "Nice!"]
     assert remembers.failures == []
 

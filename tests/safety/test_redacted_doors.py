@@ -16,7 +16,7 @@ from memcycle.core.redaction import Redact, mark
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Approval
 from memcycle.core.turn import Turn
-from memcycle.integrations.messages import not_stored
+from memcycle.graph.remember.chunk import new_turns
 from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import SAID, fact, open_bank, said
 from tests.cases.adapter import FM, facts
@@ -215,11 +215,16 @@ def test_what_was_stored_or_forgotten_before_it_was_switched_on_is_known(tmp_pat
 def test_an_agent_that_keeps_no_thread_hands_its_history_over_anew(tmp_path):
     """The messages come with new ids each time and are told by their words, as they would be stored."""
     bank = open_bank(tmp_path / "home", redact=Redact())
+    scope = Scope(user="ana", session="1")
     history = [HumanMessage(f"Use {KEY}.", id="1"), AIMessage("I do.", id="2")]
-    stored = [bank.redactor.turn(said(n, str(one.text), role=one.type)) for n, one in enumerate(history, 1)]
+    bank.stage_turns(scope, new_turns(history, bank, scope, bank.settings, task="one"))
     again = [one.model_copy(update={"id": f"new-{one.id}"}) for one in history]
-    new = HumanMessage("Thanks.", id="new-3")
-    assert not_stored([*again, new], stored, bank.redactor.text) == [new]
+    said = [*again, HumanMessage("Thanks.", id="new-3")]
+    [new] = bank.stage_turns(scope, new_turns(said, bank, scope, bank.settings, task="two"))
+    assert new.text == "Thanks."
+    said.append(AIMessage("Bye.", id="new-4"))  # after its run, whose words were written down before it
+    [reply] = new_turns(said, bank, scope, bank.settings, task="three")
+    assert (reply.text, reply.position) == ("Bye.", 4)
     bank.close()
 
 
