@@ -128,10 +128,10 @@ def new_entry(
     )
 
 
-Departure = Literal["united", "renewed", "withdrawn", "expired", "corrected"]
+Departure = Literal["united", "renewed", "withdrawn", "expired", "corrected", "reworded"]
 """`united`: another entry says it, with its sources. `renewed`: a later summary of the same took its place.
 `withdrawn`: what wrote it was taken back. `expired`: a retention limit passed. `corrected`: a person put
-another text in its place."""
+another text in its place. `reworded`: a turn, whose message was edited where it was said."""
 
 _MARK = "departure"
 CORRECTS = "corrects"

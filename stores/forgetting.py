@@ -106,7 +106,7 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     turns.delete(conn, scope, said)
     outbox.put(conn, [(scope, entry_id) for entry_id in ids])
     for turn in gone.values():
-        writer.reindex(_raw_after(conn, scope, turn.session, turn.position))
+        writer.reindex_after(scope, turn.session, turn.position)
     meta.owe_scrub(conn, [scope.base])
 
 
@@ -175,13 +175,3 @@ def _drop_quotes(writer: Writer, scope: Scope, said: Sequence[str], ids: set[str
     for one in entries.by_turns(writer.conn, scope, said):
         if one.entry.id not in ids and one.entry.quote:
             writer.change(one, quote=None)
-
-
-def _raw_after(conn: sqlite3.Connection, scope: Scope, session: str, position: int) -> list[StoredEntry]:
-    """Active raw entries whose lexical window reached a turn that is gone.
-
-    The window counts turns, not places: as many turns as it is wide may have seen the gone one.
-    """
-    later = turns.of_session(conn, scope, session, after=position)[: lexical.TURNS_BEFORE]
-    found = entries.by_turns(conn, scope, [turn.id for turn in later], "raw")
-    return [one for one in found if one.entry.status == "active"]

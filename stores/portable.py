@@ -12,12 +12,12 @@ from typing import Any, Literal, NamedTuple
 from pydantic import AwareDatetime, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from memcycle.core.edit import Action, Event
-from memcycle.core.entry import STATUSES, Entry, Granularity, same_text
+from memcycle.core.entry import STATUSES, Entry, Granularity, departure, same_text
 from memcycle.core.errors import BadInput
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.stores.edits import own_id
+from memcycle.stores.edits import PERSON, own_id
 from memcycle.stores.ledger import entries, events, links, meta, sessions, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger
@@ -338,8 +338,9 @@ def _restore_sessions(writer: Writer, scope: Scope, fresh: Sequence[Entry]) -> N
             sessions.reopen(conn, scope, session, writer.now)
         if new and session not in waiting:
             sessions.commit(conn, scope, session, writer.now)
-    # A corrected turn has two raw entries: the one that replaced nothing holds what was said.
-    for entry in sorted(fresh, key=lambda one: bool(one.supersedes)):
+    # A turn that was edited or corrected has several raw entries: what was said last is not a person's
+    # correction, and its message was not edited since.
+    for entry in sorted(fresh, key=lambda one: one.actor == PERSON or departure(one) == "reworded"):
         turn = _turn(entry) if entry.granularity == "raw" else None
         if turn is not None and _is_free(conn, scope, turn):
             turns.insert(conn, scope, turn, turns.identity_of(turn), "processed")

@@ -2,10 +2,11 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 from memcycle.core.edit import Applied
-from memcycle.core.entry import Entry, new_entry
+from memcycle.core.entry import Entry, departed, new_entry
 from memcycle.core.errors import BadInput
 from memcycle.core.probe import Probe, Repair, SessionReport
 from memcycle.core.redaction import Redactor
@@ -13,13 +14,13 @@ from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn, turn_id
 from memcycle.stores import edits, undo
 from memcycle.stores.edits import Prepared
-from memcycle.stores.ledger import entries, events, meta, probes, turns
+from memcycle.stores.ledger import entries, events, links, meta, probes, turns
 from memcycle.stores.ledger import sessions as session_rows
-from memcycle.stores.ledger.entries import StoredEntry
+from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.events import Change
 from memcycle.stores.ledger.sessions import State
 from memcycle.stores.ledger.turns import TurnState
-from memcycle.stores.writer import Writer
+from memcycle.stores.writer import Writer, united
 
 ACTOR, INGEST = "session", "ingest"
 
@@ -46,12 +47,13 @@ def stage_turns(
 ) -> list[Turn]:
     """Stores turns with their raw entries, staged; a turn that is there already is not stored again.
 
-    Each is looked for as it was said, too: one may have been stored or forgotten before redaction was
-    switched on.
+    One that is there in other words was edited where it was said: it says the new ones from now on, and what
+    rests on the old ones leaves. Each is looked for as it was said, too: one may have been stored or
+    forgotten before redaction was switched on.
 
     Args:
         redactor: Takes secrets out of what is new.
-        state: Of what is new.
+        state: Of what is new, or says something new.
 
     Returns:
         The stored turns in the given order, old ones included, forgotten ones left out.
@@ -64,9 +66,11 @@ def stage_turns(
         if said.session != session:
             raise BadInput(f"turn {said.id} is of session {said.session!r}, the scope names {session!r}")
         turn = redactor.turn(said)
-        old = turns.known(conn, scope, said) or turns.known(conn, scope, turn)
-        if old is not None:
+        old = turns.known(conn, scope, said) or turns.known(conn, scope, turn) or _edited(conn, scope, turn)
+        if old is not None and old.text in (said.text, turn.text):
             stored.append(old)
+        elif old is not None:
+            stored += _reword(writer, scope, old, turn, state)
         elif not (_is_forgotten(conn, scope, said) or _is_forgotten(conn, scope, turn)):
             stored.append(_store(writer, scope, turn, state))
     return stored
@@ -106,6 +110,72 @@ def _store(writer: Writer, scope: Scope, turn: Turn, state: TurnState) -> Turn:
         stored = writer.insert(entry, None)
         writer.record([events.line("stage", None, stored.entry)], actor=INGEST)
     return placed
+
+
+_ALIKE, _LOOKED_AT = 0.5, 1000
+"""How alike two texts are at least of which one is an edition of the other, by their first characters."""
+
+
+def _edited(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn | None:
+    """The turn that this one, which its source gives no id, is an edition of: a caption was added, say.
+
+    Another conversation may have the same place, and even the same speaker and time.
+    """
+    old = turns.at_place(conn, scope, turn) if turn.message_id is None else None
+    if old is None or all(
+        one == other for one, other in zip(old.text.split(), turn.text.split(), strict=False)
+    ):
+        return old  # one begins with the words of the other
+    alike = SequenceMatcher(None, old.text[:_LOOKED_AT], turn.text[:_LOOKED_AT]).ratio()
+    return old if alike >= _ALIKE else None
+
+
+def _reword(writer: Writer, scope: Scope, old: Turn, given: Turn, state: TurnState) -> list[Turn]:
+    """Gives a turn the words its source gives it now, in one change.
+
+    The raw entry gets a successor. Facts that rest on the turn and episodes over it are withdrawn, so that
+    reading it again may bring them back; a fact that another session holds too rests on that alone.
+
+    Returns:
+        What is to be read again: the turn, and others of its session that said the same.
+    """
+    conn, turn = writer.conn, given.model_copy(update={"id": old.id, "position": old.position})
+    session_rows.reopen(conn, scope, turn.session, writer.now)
+    turns.reword(conn, scope, turn, turns.identity_of(given))
+    entry = raw_entry(scope, turn)
+    new = entries.one(conn, scope, entry.id) or writer.insert(entry, None)
+    if new.entry.status not in RECALLABLE:
+        new = writer.readmit(new, status="staged")
+    held = entries.by_turns(conn, scope, [turn.id], statuses=RECALLABLE)
+    left = [one for one in held if one.entry.id != new.entry.id]
+    # The turn comes last: of a change `undo` takes back what stands last in the log.
+    left.sort(key=lambda one: one.entry.granularity == "raw")
+    said = turns.by_ids(conn, scope, {name for one in left for name in one.entry.turns})
+    again, lines = {turn.id}, []
+    for one in left:
+        is_turn = one.entry.granularity == "raw"
+        own = {name for name in one.entry.turns if name in said and said[name].session == turn.session}
+        elsewhere = tuple(name for name in one.entry.turns if name in said and name not in own)
+        if elsewhere:
+            writer.change(one, turns=elsewhere, quote=None)
+            continue
+        again |= own if one.entry.granularity == "fact" else set()
+        after = writer.change(
+            one,
+            status="superseded",
+            superseded_by=new.entry.id,
+            valid_until=writer.now,
+            metadata=departed(one.entry, "reworded" if is_turn else "withdrawn"),
+        )
+        lines.append(events.line("supersede", one.entry, after.entry))
+        links.put(conn, scope, new.entry.id, one.entry.id)
+    earlier = [one.entry.id for one in left if one.entry.granularity == "raw"]
+    after = writer.change(new, supersedes=united(new.entry.supersedes, earlier))
+    lines.insert(0, events.line("update", new.entry, after.entry))
+    writer.record(lines, actor=INGEST, why="its message was edited")
+    writer.reindex_after(scope, turn.session, turn.position)
+    turns.mark(conn, scope, again, state)
+    return sorted(turns.by_ids(conn, scope, again).values(), key=lambda one: one.position)
 
 
 def _placed(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn:

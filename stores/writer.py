@@ -13,7 +13,7 @@ from memcycle.core.entry import Departure, Entry, Status, departed, same_speaker
 from memcycle.core.errors import UnknownEntry
 from memcycle.core.scope import Scope
 from memcycle.core.world import World
-from memcycle.stores.ledger import entries, events, links, outbox, sessions
+from memcycle.stores.ledger import entries, events, links, outbox, sessions, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change
@@ -172,6 +172,17 @@ class Writer:
         )
         self.record([events.line("supersede", old.entry, closed.entry), made], actor=actor, why=why)
         return successor
+
+    def reindex_after(self, scope: Scope, session: str, position: int) -> None:
+        """The same of the turns whose lexical window reaches a turn that is gone, or says something else now.
+
+        The window counts turns, not places: as many turns as it is wide may reach it.
+        """
+        later = turns.of_session(self.conn, scope, session, after=position)[: lexical.TURNS_BEFORE]
+        found = entries.by_turns(self.conn, scope, [turn.id for turn in later], "raw", ("active",))
+        for one in found:
+            self.change(one)  # its words are other ones now: what is kept of them in memory is out of date
+        self.reindex(found)
 
     def reindex(self, stored: Sequence[StoredEntry]) -> None:
         """Writes the lexical rows of active entries anew, since their surroundings changed."""

@@ -325,7 +325,8 @@ def _outdated(run: GraphRun, entries: Sequence[Entry], state: RecallState) -> di
     left = run.bank.by_turns(run.scope, _turns_of(entries), statuses=("superseded", "forgotten"))
     said = _turns_of(others)
     gone = [one for one in left if one.granularity == "fact" and said & set(one.turns)]
-    edited = _ended(one for one in left if (one.granularity, one.status) == ("raw", "superseded"))
+    raws = (one for one in left if (one.granularity, one.status) == ("raw", "superseded"))
+    edited = _ended(one for one in raws if departure(one) != "reworded")
     denied = _ended(_contradicted(run, gone))
     old: dict[str, datetime | None] = dict.fromkeys(state.get("outdated") or [])
     for ended, found in ((denied, others), (edited, [one for one in facts if not is_correction(one)])):

@@ -11,7 +11,7 @@ from memcycle.agents.judge import JudgeInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import run_rules
 from memcycle.core.edit import Applied, Edit
-from memcycle.core.entry import Entry
+from memcycle.core.entry import Entry, departure
 from memcycle.core.errors import RoleFailed
 from memcycle.core.theta import Extraction
 from memcycle.core.turn import Turn
@@ -318,8 +318,9 @@ def trigger(state: RememberState, run: GraphRun) -> Step:
         ends = [one.after for one in output.boundaries if not 0 < one.after <= len(segment)]
         warnings += [f"the Episode trigger ended an episode with turn {n}, which was not shown" for n in ends]
     finished = cut(segment, output.boundaries, run.theta)
+    broken = _broken_episodes(run, state["chunk"])
     return {
-        "episodes": [{"turns": [turn.id for turn in turns]} for turns in finished],
+        "episodes": [{"turns": [turn.id for turn in turns]} for turns in finished] + broken,
         "close_at": finished[-1][-1].position if finished else None,
         "warnings": [*state["warnings"], *warnings],
     }
@@ -377,6 +378,13 @@ def _told(state: RememberState, edits: Sequence[Edit], applied: Applied) -> list
     """What came of each request to forget, in words."""
     done = [edit for edit in edits if edit.reason.startswith(ASKED) and edit.target in applied.deleted]
     return [*state["result"].get("forgetting", []), *(DONE for _ in done)]
+
+
+def _broken_episodes(run: GraphRun, chunk: Sequence[str]) -> list[dict[str, Any]]:
+    """Turns of the episodes over these that an edited message left without a summary."""
+    whole = {name for one in run.bank.by_turns(run.scope, chunk, "episode") for name in one.turns}
+    left = run.bank.by_turns(run.scope, set(chunk) - whole, "episode", ("superseded",))
+    return [{"turns": list(turns)} for turns in {one.turns for one in left if departure(one) == "withdrawn"}]
 
 
 def _extraction(run: GraphRun) -> Extraction:

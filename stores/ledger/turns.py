@@ -33,7 +33,7 @@ _TEXT = _COLUMNS.index("text")
 
 @per_text(2048, lambda values: len(values[_TEXT]))
 def _parsed(values: tuple[Any, ...]) -> Turn:
-    """Cached, since each node of a run reads the last turns anew; a turn never changes."""
+    """Cached, since each node of a run reads the last turns anew."""
     held = dict(zip(_COLUMNS, values, strict=True))
     held["time"] = in_zone(held["time"], held.pop("zone"))
     return Turn.model_validate(held)
@@ -51,6 +51,28 @@ def insert(
             to_time(turn.time), zone_of(turn.time), turn.message_id, state,
         ),
     )  # fmt: skip
+
+
+def reword(conn: sqlite3.Connection, scope: Scope, turn: Turn, identity: str) -> None:
+    """Gives the turn with this id what it says now, under an identity that is free or its own."""
+    conn.execute(
+        "UPDATE turns SET identity = ?, speaker = ?, role = ?, text = ?, time = ?, zone = ?"
+        " WHERE scope_key = ? AND id = ?",
+        (
+            identity, turn.speaker, turn.role, turn.text, to_time(turn.time), zone_of(turn.time),
+            scope.key, turn.id,
+        ),
+    )  # fmt: skip
+
+
+def at_place(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn | None:
+    """The stored turn without a source's id at this one's place, by the same speaker at the same time."""
+    row = conn.execute(
+        "SELECT * FROM turns WHERE scope_key = ? AND session = ? AND position = ? AND speaker = ?"
+        " AND time = ? AND message_id IS NULL",
+        (scope.key, turn.session, turn.position, turn.speaker, to_time(turn.time)),
+    ).fetchone()
+    return _turn(row) if row else None
 
 
 def known(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn | None:

@@ -60,7 +60,7 @@ class Run:
             for namespace, mode, data in self.parts
             if mode == "updates"
             for name in data
-            if name not in NESTED | PREPARES | SOMETIMES | {"reply"}
+            if name not in NESTED | PREPARES | SOMETIMES | {"reply"} and (namespace or name != "stage")
         )
 
     @property

@@ -41,8 +41,10 @@ def test_a_known_turn_is_not_embedded_again(tmp_path, list_index):
 def test_a_message_id_is_what_makes_a_message_the_same(bank):
     first = said(1, "hi", message_id="m1")
     bank.stage_turns(ANN, [first])
-    again = said(7, "hi, edited", message_id="m1")
+    again = said(7, "hi", message_id="m1")
     assert bank.stage_turns(ANN, [again]) == [first]
+    edited = said(7, "hi, edited", message_id="m1")
+    assert bank.stage_turns(ANN, [edited]) == [edited.model_copy(update={"id": first.id, "position": 1})]
     # Many sources number each session from one.
     other = said(1, "hi", session="2", message_id="m1")
     assert bank.stage_turns(ANN.within("2"), [other]) == [other]
