@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
-from memcycle.core.errors import BadInput, first_complaint
+from memcycle.core.errors import KEPT, BadInput, first_complaint
 from memcycle.core.messages import sent_once
 from memcycle.core.settings import Settings
 from memcycle.graph.context import Context, ScopeOf, parent_scope, run_context
@@ -138,7 +138,9 @@ def memory_graph(
     builder.add_node("stage", Node("stage", stage, run=env.run))
     asked = _question if reply is _RECALLED_ANSWER else _question_amid
     builder.add_node("recall", nested(asked, recall_graph(env), _recalled))
-    builder.add_node("reply", reply if isinstance(reply, Runnable) else Node("reply", reply))
+    builder.add_node(
+        "reply", reply if isinstance(reply, Runnable) else Node("reply", reply, failed=lambda *_: KEPT)
+    )
     builder.add_node("remember", nested(_conversation, remember_graph(env), _remembered))
     builder.add_node("session", nested(_ending, session_graph(env), _ended, _not_ended))
     builder.add_edge(START, "stage")

@@ -191,7 +191,7 @@ class Node(Runnable[Any, dict[str, Any]]):
         *,
         run: Callable[[RunnableConfig, Any], Any] | None = None,
         event: Callable[[Any, Mapping[str, Any]], Any] | None = None,
-        note: str = "",
+        failed: Callable[[Any, Any], str] | None = None,
     ) -> None:
         """Runs nothing yet.
 
@@ -200,9 +200,9 @@ class Node(Runnable[Any, dict[str, Any]]):
                 the configuration.
             event: From the state it was given and the partial state it returned, or its interrupts under
                 `INTERRUPT` where it stopped: what is streamed of that (`stream_mode="custom"`).
-            note: What an error of it is to say beside its own words.
+            failed: Called with state and run where it raises; gives what the error is to say besides.
         """
-        self.name, self._body, self._run_of, self._event, self._note = name, body, run, event, note
+        self.name, self._body, self._run_of, self._event, self._failed = name, body, run, event, failed
         self._takes_two = len(inspect.signature(body).parameters) > 1
         self._is_plain = not inspect.isgeneratorfunction(body)
 
@@ -214,7 +214,7 @@ class Node(Runnable[Any, dict[str, Any]]):
             self._stream(input, {INTERRUPT: stopped.args[0]})
             raise
         except Exception as error:
-            self._add_note(error)
+            self._fail(input, ensure_config(config), error)
             raise
         self._stream(input, update)
         return update
@@ -227,14 +227,17 @@ class Node(Runnable[Any, dict[str, Any]]):
             self._stream(input, {INTERRUPT: stopped.args[0]})
             raise
         except Exception as error:
-            self._add_note(error)
+            await asyncio.to_thread(self._fail, input, ensure_config(config), error)
             raise
         self._stream(input, update)
         return update
 
-    def _add_note(self, error: Exception) -> None:
-        if self._note and self._note not in getattr(error, "__notes__", ()):
-            error.add_note(self._note)
+    def _fail(self, state: Any, config: RunnableConfig, error: Exception) -> None:
+        if self._failed is None:
+            return
+        note = self._failed(state, self._run_of(config, state) if self._run_of is not None else config)
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
 
     def _stream(self, state: Any, update: Mapping[str, Any]) -> None:
         event = self._event(state, update) if self._event is not None else None

@@ -21,15 +21,22 @@ class Wiring:
     """A graph that is being put together; the first node added is the one it starts with."""
 
     def __init__(
-        self, name: GraphName, env: Env, state: type, *, takes: type, gives: type, note: str = ""
+        self,
+        name: GraphName,
+        env: Env,
+        state: type,
+        *,
+        takes: type,
+        gives: type,
+        failed: Callable[[Any, Any], str] | None = None,
     ) -> None:
         """No node yet.
 
         Args:
             takes, gives: Types of its input and its output.
-            note: What an error of any node but the first says beside its own words.
+            failed: Of each node but the first, see `Node`.
         """
-        self._name, self._env, self._note = name, env, note
+        self._name, self._env, self._failed = name, env, failed
         self._builder = StateGraph[Any, Context, Any, Any](
             state, context_schema=Context, input_schema=takes, output_schema=gives
         )
@@ -60,8 +67,8 @@ class Wiring:
         taken, reason = self._of_state(route), self._of_state(why)
         if not isinstance(body, Runnable):
             made = self._event_of(name, event, taken, reason) if event is not None else None
-            note = self._note if self._edges else ""
-            body = Node(name, body, run=self._env.run, event=made, note=note)
+            failed = self._failed if self._edges else None
+            body = Node(name, body, run=self._env.run, event=made, failed=failed)
         self._builder.add_node(name, body, input_schema=state)
         self._edges.append((name, to, taken))
 

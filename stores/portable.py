@@ -12,12 +12,12 @@ from typing import Any, Literal, NamedTuple
 from pydantic import AwareDatetime, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from memcycle.core.edit import Action, Event
-from memcycle.core.entry import STATUSES, Entry, Granularity, departure, same_text
+from memcycle.core.entry import PERSON, STATUSES, Entry, Granularity, departure, same_text
 from memcycle.core.errors import BadInput
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.stores.edits import PERSON, own_id
+from memcycle.stores.edits import own_id
 from memcycle.stores.ledger import entries, events, links, meta, sessions, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import Ledger

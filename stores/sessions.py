@@ -112,8 +112,8 @@ def _store(writer: Writer, scope: Scope, turn: Turn, state: TurnState) -> Turn:
     return placed
 
 
-_ALIKE, _LOOKED_AT = 0.5, 1000
-"""How alike two texts are at least of which one is an edition of the other, by their first characters."""
+_ALIKE, _SHARED, _LOOKED_AT = 0.9, 0.6, 1000
+"""From when on a text is an edition of another: likeness of their beginnings, or share of their words."""
 
 
 def _edited(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn | None:
@@ -122,10 +122,13 @@ def _edited(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn | None:
     Another conversation may have the same place, and even the same speaker and time.
     """
     old = turns.at_place(conn, scope, turn) if turn.message_id is None else None
-    if old is None or all(
-        one == other for one, other in zip(old.text.split(), turn.text.split(), strict=False)
-    ):
-        return old  # one begins with the words of the other
+    if old is None:
+        return None
+    before, after = old.text.split(), turn.text.split()
+    begins = all(one == other for one, other in zip(before, after, strict=False))
+    shared = len({*before} & {*after}) / max(len({*before}), len({*after}), 1)
+    if begins or shared >= _SHARED:
+        return old
     alike = SequenceMatcher(None, old.text[:_LOOKED_AT], turn.text[:_LOOKED_AT]).ratio()
     return old if alike >= _ALIKE else None
 

@@ -164,11 +164,11 @@ def _given_again(given: Sequence[Turn], bank: "Bank", scope: Scope) -> list[Turn
     """The turns of the session that the first of these are, by their words: those of a run that failed.
 
     Who gives a message again after an error has no other way to name it. Said twice, a message that was
-    read is two: only turns at the session's end are looked at that nobody has read yet.
+    read is two: only turns at the session's end are looked at that are in nobody's hands.
     """
     waiting = bank.unprocessed(scope)
     states = bank.turn_states(scope, [turn.id for turn in waiting])
-    unread = [turn for turn in waiting if states[turn.id] in ("staged", "unextracted")]
+    unread = [turn for turn in waiting if states[turn.id] == "unextracted"]
     if not unread or unread[-1].position + 1 < bank.next_position(scope):
         return []
     said = [_words(bank.redactor.turn(turn)) for turn in given]

@@ -9,7 +9,6 @@ from langgraph.graph.state import CompiledStateGraph
 
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
-from memcycle.core.errors import KEPT
 from memcycle.core.settings import Settings
 from memcycle.graph import routes
 from memcycle.graph.approval import asking
@@ -57,7 +56,7 @@ def remember_graph(
     """
     switches, asks = env.settings.switches, env.settings.approval.is_asked
     write = "guide" if switches.guidance else "construct"
-    graph = Wiring("remember", env, RememberState, takes=takes, gives=RememberOutput, note=KEPT)
+    graph = Wiring("remember", env, RememberState, takes=takes, gives=RememberOutput, failed=nodes.let_go)
     graph.add(
         "stage",
         nodes.stage,

@@ -1,6 +1,7 @@
 """The nodes of remember, in the order in which they run."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from memcycle.agents.constructor import ConstructorInput, FactDraft
@@ -12,7 +13,7 @@ from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import run_rules
 from memcycle.core.edit import Applied, Edit
 from memcycle.core.entry import Entry, departure
-from memcycle.core.errors import RoleFailed
+from memcycle.core.errors import KEPT, RoleFailed, StoreError
 from memcycle.core.theta import Extraction
 from memcycle.core.turn import Turn
 from memcycle.graph.approval import approved
@@ -85,6 +86,15 @@ def _next_chunk(run: GraphRun, turns: Sequence[Turn], result: dict[str, Any]) ->
     size = len(turns) if by_rules else len(cut_to_size(turns, run.theta.extraction.tokens))
     names = [turn.id for turn in turns]
     return fresh_chunk(names[:size], names[size:], result)
+
+
+def let_go(state: RememberState, run: GraphRun) -> str:
+    """A run that failed has its turns in hand no more: the next one reads them, given again or not."""
+    with suppress(StoreError):  # then they are read when they have lain for a while
+        states = run.bank.turn_states(run.scope, state["chunk"])
+        mine = [name for name, how_far in states.items() if how_far == "staged"]
+        run.bank.apply(run.scope, [], turns=mine, state="unextracted", seq=state["seq"])
+    return KEPT
 
 
 def plan(state: RememberState, run: GraphRun) -> Step:

@@ -220,6 +220,7 @@ def take_in(memory, turns):
     [
         ("Look at this!", "Look at this!\n[image: a red kayak on a lake]"),
         ("I teach fencing in Lintz.", "I teach fencing in Linz."),
+        ("I keep two hives.", "I keep three hives."),
         ("我住在格拉茨，养了两只鹅。", "我住在格拉茨，养了三只鹅。"),
     ],
 )

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 import memcycle
 from memcycle import build_memory, build_recall, build_remember, build_session, graph
 from memcycle.agents.roles import Roles
-from memcycle.core.errors import BadInput
+from memcycle.core.errors import KEPT, BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 from memcycle.graph.node import nested
@@ -81,7 +81,7 @@ async def test_the_words_are_kept_whatever_breaks_after_them(bank, breaks, times
     """Once, however often they are sent, and the next turn of the thread reads them."""
 
     def down(_):
-        raise ConnectionError("down")
+        raise RuntimeError("down")
 
     broken = {} if breaks == "reply" else {breaks: RunnableLambda(down)}
     wiring = build_memory(
@@ -93,7 +93,7 @@ async def test_the_words_are_kept_whatever_breaks_after_them(bank, breaks, times
         scope, [Turn(id="Dt1:1", session="t1", position=1, speaker="Ana", text="Hi.", time=BEGUN)]
     )
     for _ in range(times):
-        with pytest.raises(ConnectionError):
+        with pytest.raises(RuntimeError):
             await graph.ainvoke(
                 said("I adopted a cat."), thread, context=context
             ) if awaited else graph.invoke(said("I adopted a cat."), thread, context=context)
@@ -116,8 +116,9 @@ def test_a_message_sent_again_without_a_thread_is_one_turn(bank, sent):
         raise ConnectionError("the model is down")
 
     for _ in range(sent):
-        with pytest.raises(ConnectionError):
+        with pytest.raises(ConnectionError, match="the model is down") as raised:
             build_memory(bank=bank, reply=down).invoke(said("I breed alpacas."), context=CONTEXT)
+        assert KEPT in raised.value.__notes__
     build_memory(bank=bank).invoke(said("I breed alpacas."), context=CONTEXT)
     assert [raw.text for raw in bank.entries(ANA, granularity="raw")] == ["I breed alpacas.", "Noted."]
     build_memory(bank=bank).invoke(said("I breed alpacas."), context=CONTEXT)  # said once more, after a reply
