@@ -587,7 +587,7 @@ class Memory:
     def resume(
         self,
         thread_id: str,
-        decisions: Decisions | None = None,
+        decisions: "Decisions | None" = None,
         *,
         user: str | None = None,
         workspace: str | None = None,
