@@ -6,6 +6,7 @@ Where it fails the chunk's turns stay unextracted: found as they were said, and 
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from memcycle.agents.guide import GuideOutput
 from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView, reply_time
@@ -31,28 +32,29 @@ class ConstructorInput(RoleInput):
 
 
 class FactDraft(RoleOutput):
-    """One self-contained statement in the language of the conversation."""
+    """One self-contained statement in the language of the conversation.
+
+    A model is asked for what only it can tell; the rest is read from the words by code, or set by rules.
+    """
 
     text: str = Field(description="names instead of pronouns; relative time words kept as said")
     turn: int = Field(0, description="number of the turn that states it")
-    pattern: Pattern | None = Field(None, description="sentence pattern: SV, SVO, SVC, SVOO, SVOC")
-    quote: str = Field("", description="the words of that turn that support it, copied exactly")
-    speaker: str | None = Field(
-        None, description="who the fact is about or said by; default the turn's speaker"
-    )
     kind: Kind = "episodic"
-    related_turns: list[int] = Field([], description="other turns of the chunk or window it refers to")
     event_time: AwareDatetime | None = Field(
         None, description="when it happened, read against the turn's time"
     )
-    event_precision: Precision | None = None
-    persons: list[str] = []
-    locations: list[str] = []
-    entities: list[str] = []
-    topics: list[str] = []
-    keywords: list[str] = []
-    importance: float = Field(0.5, ge=0, le=1)
-    confidence: float = Field(1.0, ge=0, le=1)
+    pattern: SkipJsonSchema[Pattern | None] = None
+    quote: SkipJsonSchema[str] = ""
+    speaker: SkipJsonSchema[str | None] = None
+    related_turns: SkipJsonSchema[list[int]] = []
+    event_precision: SkipJsonSchema[Precision | None] = None
+    persons: SkipJsonSchema[list[str]] = []
+    locations: SkipJsonSchema[list[str]] = []
+    entities: SkipJsonSchema[list[str]] = []
+    topics: SkipJsonSchema[list[str]] = []
+    keywords: SkipJsonSchema[list[str]] = []
+    importance: SkipJsonSchema[float] = Field(0.5, ge=0, le=1)
+    confidence: SkipJsonSchema[float] = Field(1.0, ge=0, le=1)
     edit: Literal["ADD", "UPDATE", "DELETE", "NONE"] = Field(
         "ADD", description="what it does to memory `target`"
     )

@@ -4,13 +4,15 @@ The ladder is written once, as a generator of requests, and driven sync and asyn
 """
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
+from pydantic import create_model
 
 from memcycle.agents.provider_errors import rejects_budget, rejects_rung, reply_in_error
 from memcycle.agents.reply import (
@@ -23,7 +25,7 @@ from memcycle.agents.reply import (
     was_cut,
 )
 from memcycle.agents.schema import outline, strict_schema
-from memcycle.agents.views import RoleInput, RoleOutput, TurnView
+from memcycle.agents.views import RoleInput, RoleOutput, TurnView, mark
 from memcycle.core.driver import adrive, drive
 from memcycle.core.errors import PromptError, RoleFailed
 from memcycle.prompts import PromptSet
@@ -33,7 +35,12 @@ PROMPTS = "memcycle_prompts"
 
 Input = TypeVar("Input", bound=RoleInput)
 Output = TypeVar("Output", bound=RoleOutput)
+Result = TypeVar("Result")
 
+_CASES = (
+    "Several cases follow, each between its own marks. Each is answered on its own, as said in it and from "
+    'what stands in it alone, all in one JSON object: {"cases": [{"n": number of the case, "reply": {...}}]}.'
+)
 _ONE_OBJECT = "one JSON object and nothing else, filled in after this outline:"
 _EXCERPT = 200
 _SHOWN_BACK = 4000
@@ -67,14 +74,12 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
         """A role, by its name in `Roles`, on any chat model."""
         self.role, self.output, self.model, self.prompts = role, output, model, prompts
         self.name = role
-        self._schema = strict_schema(output, role)
-        self._rungs = _rungs(model, self._schema)
-        self._rung = 0
+        self._asking = _Asking(role, output, model)
 
     @property
     def rung(self) -> str:
         """The rung asked first now: `json_schema`, `tools` or `text`."""
-        return self._rungs[self._rung].name
+        return self._asking.rung
 
     @property
     def model_name(self) -> str:
@@ -93,19 +98,88 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
             PromptError: this run's own prompt cannot be used.
             Exception: errors of the provider, as they are.
         """
-        config = ensure_config(config)
-        return drive(self._talk(input, config), lambda asked: asked.runnable.invoke(asked.messages, config))
+        return self._drive(self._talk(input, config), config)
 
     async def ainvoke(self, input: Input, config: RunnableConfig | None = None, **_: Any) -> Output:  # noqa: A002
         """As `invoke`, with the model awaited natively."""
+        return await self._adrive(self._talk(input, config), config)
+
+    def together(
+        self, inputs: Sequence[Input], config: RunnableConfig | None = None
+    ) -> list[Output | RoleFailed]:
+        """The outputs for several inputs, asked for in one call; a failure in the place of one left out.
+
+        Raises:
+            Exception: as `invoke`, where the whole call failed.
+        """
+        return self._drive(self._talk_of_all(inputs, config), config)
+
+    async def atogether(
+        self, inputs: Sequence[Input], config: RunnableConfig | None = None
+    ) -> list[Output | RoleFailed]:
+        """Awaitable `together`."""
+        return await self._adrive(self._talk_of_all(inputs, config), config)
+
+    def _drive(self, talk: Generator[_Request, Any, Result], config: RunnableConfig | None) -> Result:
         config = ensure_config(config)
-        talk = self._talk(input, config)
+        return drive(talk, lambda asked: asked.runnable.invoke(asked.messages, config))
+
+    async def _adrive(self, talk: Generator[_Request, Any, Result], config: RunnableConfig | None) -> Result:
+        config = ensure_config(config)
         return await adrive(talk, lambda asked: asked.runnable.ainvoke(asked.messages, config))
 
-    def _talk(self, value: Input, config: RunnableConfig) -> Generator[_Request, Any, Output]:
-        """The whole exchange: ask, enlarge the budget if the reply is cut, read, ask once more."""
+    def _talk(self, value: Input, config: RunnableConfig | None) -> Generator[_Request, Any, Output]:
         prompt = self._prompts_of(config).render(self.role, **value.placeholders())
-        context = {"zone": _zone(value)}
+        return (yield from self._asking.talk(prompt, {"zone": _zone(value)}))
+
+    def _talk_of_all(
+        self, inputs: Sequence[Input], config: RunnableConfig | None
+    ) -> Generator[_Request, Any, list[Output | RoleFailed]]:
+        prompts = self._prompts_of(config)
+        shown = [prompts.render(self.role, **value.placeholders()) for value in inputs]
+        cases = [mark("case", {"n": str(n)}, f"\n{one[-1].text}\n") for n, one in enumerate(shown, 1)]
+        told = [*(message.text for message in shown[0][:-1]), _CASES]
+        prompt = [SystemMessage("\n\n".join(told)), HumanMessage("\n\n".join(cases))]
+        reply = yield from self._asking_all.talk(prompt, {"zone": _zone(inputs[0])})
+        given = {case.n: case.reply for case in reply.cases}
+        left_out = RoleFailed(self.role, "the reply left this case out", "")
+        return [given.get(n, left_out) for n in range(1, len(inputs) + 1)]
+
+    @cached_property
+    def _asking_all(self) -> "_Asking[Any]":
+        case = create_model("Case", __base__=RoleOutput, n=(int, ...), reply=(self.output, ...))
+        cases = create_model(
+            "Cases",
+            __base__=RoleOutput,
+            __doc__=self.output.__doc__,
+            cases=(list[case], ...),
+        )
+        return _Asking(self.role, cases, self.model)
+
+    def _prompts_of(self, config: RunnableConfig | None) -> PromptSet:
+        own = ((config or {}).get("configurable") or {}).get(PROMPTS)
+        if not own:
+            return self.prompts
+        if not isinstance(own, Mapping):
+            raise PromptError(f"{PROMPTS} must map role names to prompt texts, got {type(own).__name__}")
+        return self.prompts.overlay(own)
+
+
+class _Asking(Generic[Output]):
+    """Asks a model for one kind of output, by the ladder."""
+
+    def __init__(self, role: str, output: type[Output], model: BaseChatModel) -> None:
+        self.role, self.output, self.model = role, output, model
+        self._schema = strict_schema(output, role)
+        self._rungs = _rungs(model, self._schema)
+        self._rung = 0
+
+    @property
+    def rung(self) -> str:
+        return self._rungs[self._rung].name
+
+    def talk(self, prompt: list[BaseMessage], context: Mapping[str, Any]) -> Generator[_Request, Any, Output]:
+        """The whole exchange: ask, enlarge the budget if the reply is cut, read, ask once more."""
         excerpt = ""
         try:
             reply = yield from self._whole_reply(prompt)
@@ -170,14 +244,6 @@ class ModelRole(Runnable[Input, Output], Generic[Input, Output]):
         if not isinstance(raw, BaseMessage):
             raise Unreadable(f"the model gave a {type(raw).__name__}, not a message")
         return raw
-
-    def _prompts_of(self, config: RunnableConfig | None) -> PromptSet:
-        own = ((config or {}).get("configurable") or {}).get(PROMPTS)
-        if not own:
-            return self.prompts
-        if not isinstance(own, Mapping):
-            raise PromptError(f"{PROMPTS} must map role names to prompt texts, got {type(own).__name__}")
-        return self.prompts.overlay(own)
 
 
 def model_label(model: BaseChatModel) -> str:

@@ -30,7 +30,7 @@ NONE = "(none)"
 _MARKS = (
     "turns?|items?|window|memory|memories|queries|query|question|guidance|conflicts?|facts?|cites|near|now|"
     "tried|gap|avoid|purpose|style|way|new|round|other|against|speaker|time_need|gold|answer|proposal|"
-    "objective|dimensions|attempts|patterns|failures|held"
+    "objective|dimensions|attempts|patterns|failures|held|case"
 )
 # Whatever a model may read as "<", and over what it cannot see, such as spaces of no width.
 _OURS = re.compile(rf"[<＜﹤](?=[^\w<＜﹤]{{0,20}}(?:{_MARKS})\b)", re.IGNORECASE)

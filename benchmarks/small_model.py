@@ -49,7 +49,7 @@ from memcycle.agents.runner import ModelRole
 from memcycle.core.entry import same_text
 from memcycle.core.errors import BadInput, RoleFailed
 from memcycle.core.probe import Usage, add_usage
-from memcycle.core.settings import Verification
+from memcycle.core.settings import Settings, Verification
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Session, Turn
 from memcycle.evals import dataset
@@ -450,6 +450,11 @@ def small_model(url: str, heard: Heard, max_tokens: int, timeout: float) -> Iter
         )
 
 
+def paper(home: str | Path) -> Settings:
+    """Every role is asked on its own, since each is what is measured."""
+    return Settings(home=Path(home), profile="paper")
+
+
 def _cycle(
     url: str, sessions: list[Session], questions: list[str], *, chunk: int, max_tokens: int, timeout: float
 ) -> Cycle:
@@ -457,7 +462,7 @@ def _cycle(
     with (
         small_model(url, heard, max_tokens, timeout) as model,
         tempfile.TemporaryDirectory() as home,
-        Memory.open(home, user=USER, roles=noted_roles(model, heard)) as memory,
+        Memory.open(settings=paper(home), user=USER, roles=noted_roles(model, heard)) as memory,
         Console(stderr=True).status("") as status,
     ):
         return Runner(memory, heard, Theta(), status.update).run(sessions, questions, chunk)

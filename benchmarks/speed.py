@@ -1,12 +1,12 @@
-"""What memcycle costs: model calls and tokens by role, and its own time a turn, a session and a question.
+"""What memcycle's own time is: a turn, a session and a question.
 
     python -m benchmarks.speed --data locomo10.json --conversation conv-26
 
 The conversation goes through the remember and session graphs chunk by chunk, then questions, spread evenly
 over the sample's, through the recall graph; only their text is given. Twice: with the rules, and with a chat
 model (see `tests.rules_model`) behind the real runner, prompts and parser. The time the model needs
-for its replies is taken off, so that what remains is memcycle's own. Tokens are approximate. The first
-question is asked once before it is measured: loading is not counted.
+for its replies is taken off, so that what remains is memcycle's own. What a model is asked for is counted by
+`benchmarks.cost`. The first question is asked once before it is measured: loading is not counted.
 
 A session's end is all that `end_session` does: its last turns become an episode, its memory is examined and
 repaired (with the shipped number of probes), kept in order and committed.
@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC
-from functools import partial, reduce
+from functools import partial
 from math import ceil
 from pathlib import Path
 from statistics import median
@@ -32,8 +32,7 @@ from rich.table import Table
 
 from memcycle.agents.roles import Roles
 from memcycle.core.errors import BadInput
-from memcycle.core.probe import Usage, add_usage
-from memcycle.core.settings import Verification
+from memcycle.core.probe import Usage
 from memcycle.evals.dataset import Sample, chosen
 from memcycle.evals.datasets.locomo import load_locomo
 from memcycle.memory import Memory
@@ -44,8 +43,6 @@ CHUNK_TURNS = 20
 """Turns remembered in one go: the window at which an episode saturates."""
 Unit = Literal["chunk", "session's end", "question"]
 UNITS: tuple[Unit, ...] = ("chunk", "session's end", "question")
-Count = Literal["calls", "input_tokens", "output_tokens"]
-COUNTS: tuple[Count, ...] = ("calls", "input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True)
@@ -105,21 +102,6 @@ def _spread(questions: Sequence[str], wanted: int) -> Sequence[str]:
     return questions[:: max(1, len(questions) // wanted)][:wanted]
 
 
-def costs(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, float]]]:
-    """By role and unit the mean calls and tokens, which add up; under `all` the medians of their sums."""
-    result: dict[str, dict[str, dict[str, float]]] = {}
-    for unit in UNITS:
-        own = [step.usage for step in steps if step.unit == unit]
-        for role, count in reduce(add_usage, own, Usage()).items():
-            result.setdefault(role, {})[unit] = {name: count[name] / len(own) for name in COUNTS}
-    result["all"] = {
-        unit: {name: median(sum(count[name] for count in usage.values()) for usage in own) for name in COUNTS}
-        for unit in UNITS
-        if (own := [step.usage for step in steps if step.unit == unit])
-    }
-    return result
-
-
 def times(steps: Sequence[Step]) -> dict[str, dict[str, float]]:
     """Median and 95th percentile in milliseconds of each unit; a turn has its share of its chunk."""
     values = {
@@ -132,26 +114,6 @@ def times(steps: Sequence[Step]) -> dict[str, dict[str, float]]:
         for name, own in values.items()
         if own
     }
-
-
-def _cost_table(figures: dict[str, dict[str, dict[str, float]]], chunk: int) -> Table:
-    table = Table(
-        "role",
-        title="Model calls and approximate tokens",
-        caption=f"calls / tokens read / written; a chunk: up to {chunk} turns; a session's end: up to "
-        f"{Verification().probes} probes; roles: means, all: medians",
-    )
-    for unit in UNITS:
-        table.add_column(f"a {unit}", justify="right")
-    for role, by_unit in figures.items():
-        cells = [
-            " / ".join([f"{by_unit[unit]['calls']:.2f}", *(f"{by_unit[unit][n]:,.0f}" for n in COUNTS[1:])])
-            if unit in by_unit
-            else "-"
-            for unit in UNITS
-        ]
-        table.add_row(role, *cells, end_section=role == list(figures)[-2])
-    return table
 
 
 def _time_table(figures: dict[str, dict[str, dict[str, float]]]) -> Table:
@@ -172,7 +134,7 @@ def main(
     questions: Annotated[int, typer.Option(min=1, help="Questions asked at most.")] = 40,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object with every step.")] = False,
 ) -> None:
-    """Measures what one conversation and its questions cost, by rules and with a model of no latency."""
+    """Measures the time of one conversation and its questions, by rules and with a model of no latency."""
     try:
         [sample] = chosen(load_locomo(data, zone=UTC), conversation)
     except BadInput as error:
@@ -183,19 +145,17 @@ def main(
         "rules": measure(sample, Roles.rules(), lambda: 0.0, chunk_turns, questions),
         "model": measure(sample, roles_on(model), lambda: model.seconds, chunk_turns, questions),
     }
-    cost, time = costs(steps["model"]), {setup: times(own) for setup, own in steps.items()}
+    time = {setup: times(own) for setup, own in steps.items()}
     if json_:
         figures = {
             "conversation": conversation,
             "chunk_turns": chunk_turns,
-            "tokens": "approximate",
-            "costs": cost,
             "milliseconds": time,
             "steps": {setup: [asdict(step) for step in own] for setup, own in steps.items()},
         }
         sys.stdout.write(json.dumps(figures) + "\n")
         return
-    Console().print(_cost_table(cost, chunk_turns), _time_table(time))
+    Console().print(_time_table(time))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,9 @@ class Verification(Part):
         False, description="answer also from raw turns, which would answer all and hide what is missing"
     )
     at_once: int = Field(5, ge=1, le=50, description="questions answered, and repaired, at the same time")
+    tokens: int = Field(
+        300, ge=50, le=100_000, description="tokens of entries each is answered from where calls are shared"
+    )
     turn_tokens: int = Field(
         6000, ge=100, le=200_000, description="tokens of turns the Prober reads; more are sampled evenly"
     )
@@ -127,6 +130,9 @@ class Settings(Part):
             the same in bulk import.
         lock_timeout: Seconds to wait for another process to let go of the embedded index, where it is needed.
         retention: Limits on what is kept; none by default.
+        profile: `lean`, as shipped: roles on a model share calls, or run in code where code knows the answer.
+            `paper`: each is asked on its own, as the papers have it. Both are the same graphs.
+        asks: By role, whether it is asked on its own whatever the profile says: `{"judge": True}`.
         approval: What a person is asked about before it is written, also in words such as `delete,update`;
             nothing by default.
         redact: Secrets taken out of all text before it is stored, embedded or shown to a model; True is the
@@ -150,6 +156,8 @@ class Settings(Part):
     answer_style: Literal["short", "sentence"] = "short"
     visibility: Visibility = "user"
     idle_after: float | None = Field(default=HALF_AN_HOUR, gt=0, le=YEAR, allow_inf_nan=False)
+    profile: Literal["lean", "paper"] = "lean"
+    asks: dict[str, bool] = Field(default_factory=dict)
     verification: Verification = Field(default_factory=Verification)
     retention: tuple[Retention, ...] = ()
     approval: Approval = Field(default_factory=Approval)
@@ -220,12 +228,14 @@ class Settings(Part):
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ, **explicit: Any) -> Self:
         """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_CHROMA_URL`, `_REDACT` (true or false),
-        `_VISIBILITY` (user or session), `_IDLE_AFTER` (seconds, or none) and `_APPROVAL` (words by commas).
+        `_PROFILE`, `_VISIBILITY` (user or session), `_IDLE_AFTER` (seconds, or none) and `_APPROVAL` (words
+        by commas).
 
         Explicit values win.
         """
         names = (
-            "home", "timezone", "embedder", "chroma_url", "redact", "visibility", "idle_after", "approval",
+            "home", "timezone", "embedder", "chroma_url", "redact", "profile", "visibility", "idle_after",
+            "approval",
         )  # fmt: skip
         named = {key: env.get(f"MEMCYCLE_{key.upper()}") for key in names}
         values: dict[str, Any] = {key: value for key, value in named.items() if value}

@@ -218,6 +218,12 @@ class Theta(Part):
     h: int = Field(3, ge=0, le=10, description="refinement rounds at most (MemMA H)")
     density: float = Field(0.2, ge=0, le=1, description="least share of relevant candidates for a Pass")
     token_budget: int = Field(4000, ge=50, le=100_000, description="tokens of evidence shown to the Answerer")
+    first_look: int = Field(
+        700,
+        ge=50,
+        le=100_000,
+        description="of these, tokens (with marks) of a first look",
+    )
     turns_first: float = Field(
         0.2, ge=0, le=1, description="share of these tokens for the best finds as they were said"
     )

@@ -1,6 +1,6 @@
 """What graphs are built over, and what each of their nodes is given of a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
 
-from memcycle.agents.roles import OUTPUTS, Roles
+from memcycle.agents.roles import OUTPUTS, Roles, run_rules
 from memcycle.agents.runner import PROMPTS, ModelRole
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
@@ -26,6 +26,23 @@ if TYPE_CHECKING:
 
 REQUIRED = frozenset({"constructor", "answerer"})
 """Roles that nothing stands in for: where their provider fails the run breaks off, and its turns wait."""
+BY_CODE = frozenset(
+    {
+        "answerability",
+        "consolidator",
+        "episode_trigger",
+        "guide",
+        "judge",
+        "query_reasoner",
+        "retriever",
+    }
+)
+"""Roles that the lean profile asks no model for: turns are searched as they are, the Constructor guides
+itself, the Answerer says what is missing and how to look for it, repairs are compared by rules."""
+
+
+LOOKS = 2
+"""Further searches, in the lean profile, for what an answer says is missing."""
 
 
 @dataclass(frozen=True)
@@ -128,9 +145,20 @@ class GraphRun:
             theta=theta,
             switches=self.switches,
             retries=min(theta.k_r, 1) if roles.by_rules("judge") else theta.k_r,
-            rereads=not roles.by_rules("constructor"),
+            rereads=not roles.by_rules("constructor") and not self.is_lean("constructor"),
             evidence_only=self.context.evidence_only,
+            reflections=max(theta.reflection.rounds, LOOKS) if self.is_lean("answerer") else None,
+            together=self.is_lean("answerer"),
         )
+
+    def is_lean(self, role: str) -> bool:
+        """Whether this role is one on a model that shares calls; what answers without one is always asked."""
+        on_model = isinstance(getattr(self.env.roles, role), ModelRole)
+        return on_model and not self.settings.asks.get(role, self.settings.profile == "paper")
+
+    def asks(self, role: str) -> bool:
+        """Whether this role is asked on its own."""
+        return role not in BY_CODE or not self.is_lean(role)
 
     def now(self) -> datetime:
         """The time this run counts from, in the user's zone."""
@@ -143,8 +171,12 @@ class GraphRun:
             optional: Whether the run goes on without an answer; by default as `REQUIRED` says.
         """
         wanted = role not in REQUIRED if optional is None else optional
-        runnable = getattr(self.env.roles, role)
-        return Call(role, runnable, value, self.context.prompts, wanted, OUTPUTS[role])
+        runnable, shared = getattr(self.env.roles, role), self.is_lean(role)
+        return Call(role, runnable, value, self.context.prompts, wanted, OUTPUTS[role], shared)
+
+    def ask(self, role: str, value: Any) -> Generator[Call, Any, Any]:
+        """A role's output: asked on its own, else by the role's rules."""
+        return (yield self.call(role, value)) if self.asks(role) else run_rules(role, value)
 
     def made(self, role: str) -> Made:
         """What is recorded on entries that this role makes."""
@@ -168,7 +200,8 @@ def make_env(
     """An environment with defaults filled in: rules, and one shared bank of this process and home.
 
     Raises:
-        BadInput: the settings redact, or wall sessions in, otherwise than the bank, which is what does so.
+        BadInput: the settings redact, or wall sessions in, otherwise than the bank, which is what does so;
+            or `asks` names no role.
     """
     if bank is not None and not callable(bank) and not hasattr(bank, "ledger"):
         raise BadInput(f"bank must be a Bank, as `Memory.bank` is, not a {type(bank).__name__}")
@@ -178,6 +211,10 @@ def make_env(
         if own is not None and getattr(own, name) != getattr(chosen, name):
             raise BadInput(f"settings.{name} is not that of the bank: open the bank with the same settings")
 
+    made = roles or Roles.rules()
+    if unknown := sorted(chosen.asks.keys() - set(made.names())):
+        raise BadInput(f"settings.asks: no role {unknown[0]!r}; roles are {', '.join(made.names())}")
+
     def shared() -> "Bank":
         from memcycle.stores.bank import shared_bank
 
@@ -185,4 +222,4 @@ def make_env(
 
     given = bank
     opened: Callable[[], Bank] = shared if given is None else given if callable(given) else (lambda: given)
-    return Env(roles or Roles.rules(), chosen, opened, scope, organisation or AtomicFacts(), version)
+    return Env(made, chosen, opened, scope, organisation or AtomicFacts(), version)

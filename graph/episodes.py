@@ -44,6 +44,15 @@ def tell(turns: Sequence[Turn]) -> bool:
     return any(tells(turn.text, answers=asked) for turn, asked in zip(turns, before, strict=False))
 
 
+def whole(segment: Sequence[Turn], boundaries: Sequence[Boundary], theta: Theta) -> list[list[Turn]]:
+    """All turns of a segment in episodes, as `cut`; a single last turn belongs to the one before."""
+    episodes = cut(segment, boundaries, theta)
+    rest = list(segment[sum(map(len, episodes)) :])
+    if episodes and len(rest) == 1:
+        return [*episodes[:-1], [*episodes[-1], *rest]]
+    return [*episodes, rest] if rest else episodes
+
+
 def writer_calls(run: GraphRun, episodes: Sequence[Sequence[Turn]]) -> list[Call]:
     """One call of the Episode writer an episode."""
     return [run.call("episode_writer", EpisodeWriterInput(turns=turn_views(turns))) for turns in episodes]

@@ -187,10 +187,10 @@ class Probed(_Event):
 
 
 class ProbeTried(_Event):
-    """Id of a probe that was put to memory, or that the Repairer looked at."""
+    """Ids of the probes that were put to memory, or that the Repairer looked at, in one go."""
 
     event: Literal["probe_answered", "repair_tried"]
-    probe: str
+    probes: list[str]
 
 
 class Graded(_Event):
@@ -346,9 +346,9 @@ _FIELDS: Mapping[str, Callable[[Update], dict[str, Any] | None]] = {
     "opened": lambda update: {"open": update["open"], "waiting": len(update["waiting"])},
     "summarised": lambda update: _picked(update["result"], "episodes"),
     "probed": lambda update: _picked(update, "probes"),
-    "probe_answered": lambda update: {"probe": update["answered"][0]} if "answered" in update else None,
+    "probe_answered": lambda update: {"probes": found} if (found := update.get("answered")) else None,
     "graded": lambda update: _picked(update, "passed", "failed"),
-    "repair_tried": lambda update: {"probe": update["mended"][0]} if "mended" in update else None,
+    "repair_tried": lambda update: {"probes": found} if (found := update.get("mended")) else None,
     "repair_decided": lambda update: (
         {"probe": update["proposal"], **_picked(update["decision"], "decision", "entry")}
         if update["proposal"] is not None

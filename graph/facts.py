@@ -1,7 +1,8 @@
 """Each new fact is checked once more before it is stored: what it does to memory, if it may."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from datetime import time
 from typing import Literal
 
 from memcycle.agents.constructor import FactDraft
@@ -10,7 +11,7 @@ from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.edit import Rejected
 from memcycle.core.entry import Entry, is_older, same_speaker, same_text
 from memcycle.core.errors import EmbeddingFailed
-from memcycle.core.language.date_forms import another_occasion
+from memcycle.core.language.date_forms import Precision, another_occasion
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.turn import Turn
 from memcycle.graph.approval import REJECTED_BEFORE, of_turn
@@ -18,6 +19,7 @@ from memcycle.graph.environment import GraphRun
 from memcycle.graph.guards import (
     ANOTHER_MATTER,
     best_source,
+    exact,
     excludes,
     plainly_said,
     relative_reading,
@@ -50,6 +52,17 @@ class Grounded:
     def supported(self) -> bool:
         """Whether its turn plainly says so, as far as code can tell."""
         return plainly_said(self.draft.text, self.turn)
+
+    def is_doubtful(self, told: Set[str]) -> bool:
+        """Whether it changes what is stored, holds a number that its turn does not, or a name that none does.
+
+        Args:
+            told: Stems of all that was shown.
+        """
+        own = set(content_stems(self.turn.text))
+        strange = {stem for stem in exact(self.draft.text) - told if stem not in own}
+        numbers = {stem for stem in exact(self.draft.text) - own if stem.isdigit()}
+        return self.draft.edit in ("UPDATE", "DELETE") or bool(strange | numbers)
 
     @property
     def speaker(self) -> str:
@@ -130,9 +143,12 @@ def ground(
 def _with_time(draft: FactDraft, turn: Turn) -> FactDraft:
     """The draft with a quote that stands in its turn, if any, and the reading of its relative time."""
     changes: dict[str, object] = {"quote": draft.quote if stands_in(draft.quote, turn.text) else ""}
-    reading = None if draft.event_time else relative_reading(draft.text, turn.time)
-    if reading is not None:
+    reading = relative_reading(draft.text, turn.time)
+    if reading is not None and draft.event_time is None:
         changes |= {"event_time": reading.start, "event_precision": reading.precision}
+    elif draft.event_time is not None and draft.event_precision is None:
+        exactly: Precision = "day" if draft.event_time.time() == time.min else "minute"
+        changes["event_precision"] = reading.precision if reading is not None else exactly
     return draft.model_copy(update=changes)
 
 
@@ -195,10 +211,15 @@ def shared_words(left: str, right: str) -> float:
 
 
 def fact_judge_input(
-    run: GraphRun, grounded: Sequence[Grounded], supersede: Sequence[ConflictRef]
+    run: GraphRun, grounded: Sequence[Grounded], supersede: Sequence[ConflictRef], turns: Iterable[Turn]
 ) -> FactJudgeInput:
-    """The facts that code alone cannot settle: weak support, or a close stored fact; for the Judge."""
+    """The facts that code alone cannot settle: weak support, or a close stored fact; for the Judge.
+
+    Where calls are shared, only where code has a doubt: see `Grounded.is_doubtful`.
+    """
     waiting = {ref["turn"] for ref in supersede}
+    told = {stem for turn in turns for stem in content_stems(f"{turn.speaker} {turn.text}")}
+    lean = run.is_lean("fact_judge")
     unsettled = [
         NewFact(
             n=n,
@@ -209,7 +230,7 @@ def fact_judge_input(
             near=[MemoryView.of(i, entry) for i, entry in enumerate(item.near)],
         )
         for n, item in enumerate(grounded, 1)
-        if not item.supported or item.close or item.turn.id in waiting
+        if (item.is_doubtful(told) if lean else not item.supported or item.close or item.turn.id in waiting)
     ]
     return FactJudgeInput(facts=unsettled, now=run.now())
 

@@ -114,6 +114,11 @@ def plainly_said(text: str, turn: Turn) -> bool:
     return not is_question(nearest) and bool(NEGATION.search(nearest)) == bool(NEGATION.search(text))
 
 
+def exact(text: str) -> set[str]:
+    """Stems of the numbers, and of the names inside a sentence: what no other words stand for."""
+    return {stem for word in _EXACT.findall(text) for stem in content_stems(word)}
+
+
 def best_source(text: str, turns: Sequence[Turn]) -> Turn | None:
     """The human turn that supports a statement best, None where none shares a content word."""
     human = [turn for turn in turns if turn.is_evidence]
@@ -130,6 +135,7 @@ def relative_reading(text: str, said: datetime) -> Reading | None:
 
 LEAST_KEYWORDS = 4
 """Keywords below which a turn says too little to be missed ("Sounds great!")."""
+_EXACT = re.compile(r"\d+|(?<!^)\b[A-Z]\w+")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _TAG = re.compile(r"\[image: [^\]]*\]")
 

@@ -60,7 +60,8 @@ class Call:
     """A role to be run: its name (for accounting), the runnable, its input, and this run's prompts.
 
     `optional`: the run goes on without it, so that a failure of its provider is one of the role. `output`:
-    what it must give, where that is looked at.
+    what it must give, where that is looked at. `shared`: several of them that are yielded together are one
+    call of the model.
     """
 
     role: str
@@ -69,6 +70,7 @@ class Call:
     prompts: Mapping[str, str] = field(default_factory=dict)
     optional: bool = False
     output: type[RoleOutput] | None = None
+    shared: bool = False
 
 
 Step = Generator["Call | Sequence[Call]", Any, dict[str, Any]]
@@ -316,12 +318,27 @@ def _output(call: Call, reply: Any) -> Any:
         raise RoleFailed(call.role, why) from None
 
 
+def _shared(calls: Sequence[Call]) -> ModelRole[Any, Any] | None:
+    """The role that all of these are asked of in one call, if so."""
+    first = calls[0].runnable if len(calls) > 1 and all(call.shared for call in calls) else None
+    same = all(call.runnable is first for call in calls)
+    return first if isinstance(first, ModelRole) and same else None
+
+
 def _invoke(calls: "Call | Sequence[Call]", config: RunnableConfig, account: _Account) -> Any:
     if isinstance(calls, Call):
         with _failing_as_role(calls):
             reply = calls.runnable.invoke(calls.input, _config(calls, config, account.usage))
             return account.take(calls, _output(calls, reply))
     replies: list[Any] = []
+    if (role := _shared(calls)) is not None:
+        inputs, own = [call.input for call in calls], _config(calls[0], config, account.usage)
+        try:
+            with _failing_as_role(calls[0]):
+                found = role.together(inputs, own)
+        except RoleFailed as failed:
+            return [failed for _ in calls]
+        return [account.take(calls[0], reply) for reply in found]
     for call in calls:
         try:
             replies.append(_invoke(call, config, account))
@@ -335,6 +352,14 @@ async def _ainvoke(calls: "Call | Sequence[Call]", config: RunnableConfig, accou
         with _failing_as_role(calls):
             reply = await calls.runnable.ainvoke(calls.input, _config(calls, config, account.usage))
             return account.take(calls, _output(calls, reply))
+    if (role := _shared(calls)) is not None:
+        inputs, own = [call.input for call in calls], _config(calls[0], config, account.usage)
+        try:
+            with _failing_as_role(calls[0]):
+                found = await role.atogether(inputs, own)
+        except RoleFailed as failed:
+            return [failed for _ in calls]
+        return [account.take(calls[0], reply) for reply in found]
     asked = (_ainvoke(call, config, account) for call in calls)
     replies = await asyncio.gather(*asked, return_exceptions=True)
     for reply in replies:

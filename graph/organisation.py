@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from memcycle.agents.constructor import FactDraft
 from memcycle.core.edit import Edit
 from memcycle.core.entry import CORRECTS, Entry, new_entry
-from memcycle.core.language.names import NAMES, borne_out
+from memcycle.core.language.names import NAMES, borne_out, entities_of, person_names, places_of
 from memcycle.core.language.sentences import corrects, split_sentences
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
@@ -76,6 +76,16 @@ class AtomicFacts:
         ]
 
 
+def _labels(draft: FactDraft, turn: Turn) -> dict[str, list[str]]:
+    """The names a draft gives, else those that its words hold."""
+    given: dict[str, list[str]] = {name: getattr(draft, name) for name in NAMES}
+    if any(given.values()):
+        return given
+    persons = person_names(draft.text, [turn.speaker])
+    found = {"persons": persons, "locations": places_of(draft.text, persons)}
+    return given | found | {"entities": entities_of(draft.text, persons)}
+
+
 def fact_entry(fact: Decided, made: Made) -> Entry:
     """The entry of one fact, with the labels that its words bear out.
 
@@ -99,7 +109,7 @@ def fact_entry(fact: Decided, made: Made) -> Entry:
         valid_from=draft.event_time or turn.time,
         observed_at=turn.time,
         topics=tuple(draft.topics),
-        **{name: borne_out(getattr(draft, name), *sources) for name in NAMES},
+        **{name: borne_out(labels, *sources) for name, labels in _labels(draft, turn).items()},
         importance=draft.importance,
         confidence=draft.confidence,
         metadata={CORRECTS: True} if _corrects(fact) else {},

@@ -25,6 +25,9 @@ class Policy:
         retries: Rounds of the Judge's Retry at most.
         rereads: Whether the Constructor may read a turn otherwise than before.
         evidence_only: Whether the run ends with the evidence.
+        reflections: Further searches at most for what an answer says is missing; None: theta says how many,
+            after an unsure answer.
+        together: Whether probes are answered, and repaired, all at once.
     """
 
     theta: Theta = field(default_factory=Theta)
@@ -32,6 +35,8 @@ class Policy:
     retries: int = 0
     rereads: bool = False
     evidence_only: bool = False
+    reflections: int | None = None
+    together: bool = False
 
 
 # remember and recall
@@ -84,10 +89,12 @@ def after_search(state: EvidenceState) -> Literal["candidates", "no candidates"]
 # remember
 
 
-def after_stage(state: RememberState) -> Literal["new turns", "already extracted", "nothing new"]:
+def after_stage(
+    state: RememberState,
+) -> Literal["new turns", "already extracted", "window open", "nothing new"]:
     """A chunk a crashed run had already extracted only lacks its episode."""
     if not state.get("chunk"):
-        return "nothing new"
+        return "window open" if state["result"]["waiting"] else "nothing new"
     return "already extracted" if state.get("extracted") else "new turns"
 
 
@@ -168,10 +175,12 @@ def after_answer(
 
     One that could not be phrased at all is no unsure one, and without evidence there is nothing to verify.
     """
-    answer, reflection = state["answer"], policy.theta.reflection
+    answer, reflection, most = state["answer"], policy.theta.reflection, policy.reflections
     if answer["answerable"] is None or (answer["answerable"] and answer["confidence"] >= reflection.unsure):
         return "settled"
-    left = policy.switches.iterative and state.get("reflections", 0) < reflection.rounds
+    named = most is not None and not answer["answerable"] and bool(state["gap"]["gap"])
+    rounds = most if named and most is not None else reflection.rounds
+    left = policy.switches.iterative and state.get("reflections", 0) < rounds
     return "unsure: reflect" if left and state.get("plans") else _unsure(state, policy)
 
 
@@ -210,17 +219,16 @@ def after_probe(state: SessionState) -> Literal["probes", "no probes"]:
     return "probes" if state["probes"] else "no probes"
 
 
-def after_look_up(state: SessionState) -> list[Send] | Literal["nothing to ask again"]:
-    """Every probe to ask is answered by itself, side by side with the others."""
-    asked = [_sent("examine", state, name) for name in state["asked"]]
-    return asked or "nothing to ask again"
+def after_look_up(state: SessionState, policy: Policy) -> list[Send] | Literal["nothing to ask again"]:
+    """Every probe to ask is answered by itself, side by side with the others; or all at once."""
+    return _sent("examine", state, state["asked"], policy) or "nothing to ask again"
 
 
-def after_grade(state: SessionState) -> list[Send] | Literal["all answered", "asked again"]:
-    """Every failed probe is repaired by itself, once; the second round only weighs what repairs did."""
+def after_grade(state: SessionState, policy: Policy) -> list[Send] | Literal["all answered", "asked again"]:
+    """Failed probes are repaired in the same way, once; the second round only weighs what repairs did."""
     if state["round"]:
         return "asked again"
-    return [_sent("repair", state, name) for name in state["failed"]] or "all answered"
+    return _sent("repair", state, state["failed"], policy) or "all answered"
 
 
 def after_consolidate(state: SessionState) -> Literal["proposal", "repaired", "nothing repaired"]:
@@ -230,10 +238,21 @@ def after_consolidate(state: SessionState) -> Literal["proposal", "repaired", "n
     return "repaired" if state["written"] else "nothing repaired"
 
 
-def _sent(node: str, state: SessionState, name: str) -> Send:
-    found = state["found"].get(name, [])
-    sent = ProbeState(owner=state["owner"], probe=name, found=found, round=state["round"], part=state["part"])
-    return Send(node, sent)
+def _sent(node: str, state: SessionState, names: list[str], policy: Policy) -> list[Send]:
+    groups = [names] if policy.together and names else [[name] for name in names]
+    return [
+        Send(
+            node,
+            ProbeState(
+                owner=state["owner"],
+                probes=group,
+                found={name: state["found"].get(name, []) for name in group},
+                round=state["round"],
+                part=state["part"],
+            ),
+        )
+        for group in groups
+    ]
 
 
 # memory

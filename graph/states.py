@@ -84,6 +84,9 @@ class Gap(TypedDict):
     avoid: list[str]
 
 
+NO_GAP = Gap(answerable=True, gap="", speaker=None, needs_time=False, avoid=[])
+
+
 class EvidenceState(TypedDict, total=False):
     """What the two ways of looking into memory share. `hidden`: ids of entries that are not looked for."""
 
@@ -101,11 +104,13 @@ class EvidenceState(TypedDict, total=False):
 class Result(TypedDict):
     """What a remember run did, by id; `rejected` and `warnings` in words.
 
+    `waiting`: how many turns wait until a window is full, and are read then, or when the session ends.
     `reextracted`: turns read once more because facts held too little of them; `uncovered`: those of which
     facts still do. `forgetting`: what came of each request to forget, in words.
     """
 
     turns: list[str]
+    waiting: int
     facts: list[str]
     episodes: list[str]
     refreshed: list[str]
@@ -194,7 +199,7 @@ def fresh_chunk(chunk: list[str], left: list[str], result: dict[str, Any]) -> di
         "guidance": {},
         "warnings": [],
         "faults": None,
-        "result": {**result, "turns": [*result["turns"], *chunk]},
+        "result": {**result, "turns": [*result["turns"], *chunk], "waiting": 0},
     }
 
 
@@ -245,6 +250,7 @@ def fresh_recall() -> dict[str, Any]:
         "candidates": [],
         "round": 0,
         "verdict": UNJUDGED,
+        "gap": NO_GAP,
         "outdated": [],
         "tried": [],
         "refinements": 0,
@@ -325,11 +331,12 @@ class SessionState(SessionInput, total=False):
 
 
 class ProbeState(TypedDict):
-    """What one of several nodes run side by side is sent: a probe by id, and the run it belongs to."""
+    """What one of several nodes run side by side is sent: probes by id, what was found for each, and
+    the run that they belong to."""
 
     owner: dict[str, Any] | None
-    probe: str
-    found: list[str]
+    probes: list[str]
+    found: dict[str, list[str]]
     round: int
     part: int
 

@@ -93,6 +93,8 @@ class Added(Outcome):
     Attributes:
         turns: Ids of the turns of the chunk. facts, episodes, refreshed: ids of the entries made, and of
             the stored ones that were updated, superseded or deleted.
+        waiting: How many turns wait to be read by a model: once they fill a window (20 turns or 2,000
+            tokens), or the session ends. They are found as they were said meanwhile.
         unextracted: Ids of turns whose facts could not be read; the next run tries them again.
         reextracted: Ids of turns read once more, in bulk import, because facts held too little of their
             words. uncovered: those of which they still do.
@@ -106,6 +108,7 @@ class Added(Outcome):
     model_config = ConfigDict(extra="ignore")
 
     turns: list[str] = []
+    waiting: int = 0
     facts: list[str] = []
     episodes: list[str] = []
     refreshed: list[str] = []

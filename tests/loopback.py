@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from tests.loopback_roles import role_of, rules_reply
+from tests.loopback_roles import cases_of, role_of, rules_reply
 
 Body = dict[str, Any]
 MODEL = "openai:loopback"
@@ -181,15 +181,24 @@ class ModelServer:
         refused = self._refused_format(body)
         if refused:
             return Reply(status=400, error=f"{refused} is not supported by this server")
-        with self._lock:
-            script = self._scripts[role].pop(0) if self._scripts[role] else rules_reply
-        made = script(body) if callable(script) else script
+        cases = cases_of(body)
+        if cases and self._scripts[role]:
+            replies = [self._made(role, one) for one in cases]
+            made: Any = {"cases": [{"n": n, "reply": reply} for n, reply in enumerate(replies, 1)]}
+            made = next((reply for reply in replies if isinstance(reply, str | Reply)), made)
+        else:
+            made = self._made(role, body)
         if isinstance(made, Reply):
             return made
         if isinstance(made, str):
             return Reply(made)
         text = json.dumps(made, ensure_ascii=False)
         return Reply(arguments=text) if body.get("tools") else Reply(text)
+
+    def _made(self, role: str, body: Body) -> Any:
+        with self._lock:
+            script = self._scripts[role].pop(0) if self._scripts[role] else rules_reply
+        return script(body) if callable(script) else script
 
     def _refused_format(self, body: Body) -> str | None:
         if "response_format" in body and "json_schema" not in self.formats:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
+from memcycle.agents.answerer import STYLES
 from memcycle.agents.fact_judge import NewFact
 from memcycle.agents.grader import GradeItem
 from memcycle.agents.guide import GuideOutput
@@ -27,6 +28,7 @@ _MARK = re.compile(
     r"(?P<attributes>(?: \w+=\"[^\"]*\")*)>(?P<text>.*?)</(?P=mark)>",
     re.DOTALL,
 )
+_CASE = re.compile(r'<case n="\d+">\n(.*?)\n</case>', re.DOTALL)
 _ATTRIBUTE = re.compile(r' (\w+)="([^"]*)"')
 _INPUTS: dict[str, type[RoleInput]] = {
     role: get_args(hint)[0] for role, hint in get_type_hints(Roles).items() if role in OUTPUTS
@@ -50,11 +52,42 @@ def role_of(body: dict[str, Any]) -> str:
 
 
 def rules_reply(body: dict[str, Any]) -> dict[str, Any]:
-    """What the rules answer to the input that the prompt shows."""
+    """What the rules answer to the input that the prompt shows, or to each of its cases."""
+    cases = cases_of(body)
+    if not cases:
+        return _by_rules(body["role"], input_of(body))
+    return {
+        "cases": [{"n": n, "reply": _by_rules(one["role"], input_of(one))} for n, one in enumerate(cases, 1)]
+    }
+
+
+def cases_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """A request for each of the cases that a shared one asks for; none where it asks for one thing."""
+    shown = next(_text(one) for one in body["messages"] if one["role"] == "user")
+    return [
+        {"role": body["role"], "messages": [{"role": "user", "content": text}]}
+        for text in _CASE.findall(shown)
+        if shown.startswith("<case ")
+    ]
+
+
+def _by_rules(role: str, value: RoleInput) -> dict[str, Any]:
     # Imported on first use, as in Roles: a scripted server needs none of them.
     from memcycle.agents.rules import RULES
 
-    return dict(RULES[body["role"]](input_of(body)).model_dump(mode="json"))
+    found = RULES[role](value).model_dump(mode="json")
+    return dict(only_asked(found, strict_schema(OUTPUTS[role], role)))
+
+
+def only_asked(value: Any, schema: dict[str, Any]) -> Any:
+    """A reply without what a model is not asked for."""
+    if isinstance(value, list):
+        return [only_asked(one, schema.get("items", {})) for one in value]
+    if not isinstance(value, dict):
+        return value
+    schema = next((one for one in schema.get("anyOf", []) if "properties" in one), schema)
+    asked = schema.get("properties", {})
+    return {key: only_asked(one, asked[key]) for key, one in value.items() if key in asked}
 
 
 def input_of(body: dict[str, Any]) -> RoleInput:
@@ -209,7 +242,12 @@ def _proposal(shown: dict[str, str]) -> dict[str, Any]:
     return {**about, "text": _plain(text), "turn": _VIEWS[TurnView](turn, said)}
 
 
+def _style(shown: dict[str, str]) -> dict[str, Any]:
+    return {"style": next(style for style, said in STYLES.items() if said == shown["style"])}
+
+
 _EXCEPTIONS: dict[str, Callable[[dict[str, str]], dict[str, Any]]] = {
+    "answerer": _style,
     "consolidator": _proposal,
     "episode_trigger": lambda shown: {"new": 0 if shown["new"] == _NONE else len(shown["new"].split(","))},
     "verifier": lambda shown: {"candidates": shown["way"] == "multi_candidate"},

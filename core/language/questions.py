@@ -398,3 +398,20 @@ def is_question(text: str) -> bool:
 def abstains(answer: str) -> bool:
     """Whether an answer only says that nothing is known."""
     return same_text(answer) in _NOTHING or _ABSTAINS.match(answer) is not None
+
+
+_ASKS_MEMORY = re.compile(
+    r"\b(?:remember|forget|(?:make|take) (?:a )?note|note that|keep in mind|for the record|correction|i meant"
+    r"|that(?:'|’)?s (?:wrong|not right)|actually|merk(?:e)? dir|vergiss|denk daran|korrektur|souviens-toi|"
+    r"rappelle-toi|oublie|note bien|recuerda|olvida|corrección|ricorda(?:ti)?|dimentica|onthoud|vergeet)\b"
+    r"|记住|忘记|忘掉|更正|覚えて|忘れて|訂正",
+    re.IGNORECASE,
+)
+
+
+def asks_memory(text: str) -> bool:
+    """Whether somebody may be asking that something be remembered, forgotten or put right.
+
+    Broad on purpose: it only decides whether what was said is read at once or with what follows it.
+    """
+    return _ASKS_MEMORY.search(text) is not None

@@ -24,6 +24,7 @@ from memcycle.core.entry import GRANULARITIES, Entry, Granularity, departure, is
 from memcycle.core.language.small_talk import question_of
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.language.tokens import content_stems
+from memcycle.core.theta import Theta
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.states import RecallState
 from memcycle.stores.ledger.turns import Said
@@ -204,6 +205,9 @@ def _said(entry: Entry) -> frozenset[str]:
     return frozenset(content_stems(f"{entry.speaker or ''} {entry.text}"))
 
 
+MARK_TOKENS = 12
+"""Of what stands beside an entry's words: its number, who said it and when."""
+
 OUTDATED_SCORE = 0.5
 """A superseded fact takes its turns down by this factor; it does not hide them."""
 
@@ -211,7 +215,7 @@ OUTDATED_SCORE = 0.5
 def evidence(run: GraphRun, state: RecallState) -> list[Piece]:
     """What is shown, best first: chosen for what it covers within k and tokens."""
     pieces = [_with_question(one, said) for one, said in _following(run, _once(ranked(run, state)))]
-    return assemble(pieces, _limits(run, state), token_counter().count)
+    return assemble(pieces, _limits(run, state), _counted)
 
 
 def _once(pieces: Sequence[Piece]) -> list[Piece]:
@@ -243,16 +247,28 @@ def _with_question(piece: Piece, before: Said | None) -> Piece:
     return piece._replace(entry=piece.entry.model_copy(update={"text": text}))
 
 
+def _counted(text: str) -> int:
+    """Tokens of an entry as it is shown."""
+    return token_counter().count(text) + MARK_TOKENS
+
+
 def _limits(run: GraphRun, state: RecallState) -> Limits:
     theta, context = run.theta_of(state.get("category")), run.context
     plans = state.get("plans")
     shares = getattr(theta.routing, plans[0]["operator"] if plans else "fact")
     return Limits(
         k=context.k or theta.k,
-        token_budget=context.token_budget or theta.token_budget,
+        token_budget=context.token_budget or _budget(run, state, theta),
         turns_first=theta.turns_first,
         episodes=shares.episode,
     )
+
+
+def _budget(run: GraphRun, state: RecallState, theta: Theta) -> int:
+    """Tokens of the first look, where more is looked at only if that does not suffice; else all."""
+    first = run.context.evidence_only or run.is_lean("answerer")
+    looked = state.get("reflections") or state.get("refinements") or run.settings.profile == "paper"
+    return min(theta.first_look, theta.token_budget) if first and not looked else theta.token_budget
 
 
 def judge_candidates(run: GraphRun, state: RecallState) -> list[Entry]:

@@ -44,7 +44,7 @@ from memcycle.graph.search import (
     turn_views,
     unite,
 )
-from memcycle.graph.states import UNJUDGED, Gap, Planned, RecallState, dumped, edits_of, fresh_recall
+from memcycle.graph.states import NO_GAP, UNJUDGED, Gap, Planned, RecallState, dumped, edits_of, fresh_recall
 
 SPARE = 2
 """How many times K are looked up: a turn and its facts are shown once, and their places go to others."""
@@ -88,7 +88,7 @@ def plan(state: RecallState, run: GraphRun) -> Step:
         now=run.now(),
     )
     try:
-        output: RetrieverOutput = yield run.call("retriever", value)
+        output: RetrieverOutput = yield from run.ask("retriever", value)
     except RoleFailed as failed:
         plans, parts, warnings = as_is(items, k), [], [*state["warnings"], str(failed)]
     else:
@@ -147,6 +147,8 @@ def search(state: RecallState, run: GraphRun) -> dict[str, Any]:
 
 def judge(state: RecallState, run: GraphRun) -> Step:
     """The Judge's verdicts on the evidence; sees the short-term window W_t."""
+    if not run.asks("judge"):
+        return {"verdict": UNJUDGED}
     shown = judge_candidates(run, state)
     value = JudgeInput(
         purpose="recall",
@@ -206,6 +208,8 @@ def apply_refresh(state: RecallState, run: GraphRun) -> dict[str, Any]:
 
 def think(state: RecallState, run: GraphRun) -> Step:
     """The Meta-Thinker: does a gap block the short answer? A failure ends the loop."""
+    if not run.asks("answerability"):
+        return {"gap": NO_GAP}
     value = AnswerabilityInput(
         question=state["question"],
         evidence=evidence_views(evidence(run, state)),
@@ -217,8 +221,7 @@ def think(state: RecallState, run: GraphRun) -> Step:
     try:
         output: AnswerabilityOutput = yield run.call("answerability", value)
     except RoleFailed as failed:
-        gap = Gap(answerable=True, gap="", speaker=None, needs_time=False, avoid=[])
-        return {"gap": gap, "warnings": [*state["warnings"], str(failed)]}
+        return {"gap": NO_GAP, "warnings": [*state["warnings"], str(failed)]}
     return {"gap": output.model_dump(include=set(Gap.__annotations__))}
 
 
@@ -283,12 +286,15 @@ def answer(state: RecallState, run: GraphRun) -> Step:
         unphrased = draft or _without_words(state, found) | {"answer": UNPHRASED, "confidence": 0.0}
         return {"answer": {**unphrased, "warnings": [*state["warnings"], str(failed)]}}
     made = _phrased(state, "answerer", output, found, ordered)
-    return {"answer": made if draft is None else _surer(draft, made)}
+    gap = Gap(**NO_GAP) | {"answerable": output.answerable, "gap": output.look_for}
+    return {"answer": made if draft is None else _surer(draft, made), "gap": gap}
 
 
 def reflect(state: RecallState, run: GraphRun) -> Step:
     """After an unsure answer the Query-Reasoner asks once more, knowing that answer (EvolveMem 3.2)."""
     draft = state["answer"]
+    if not run.asks("query_reasoner"):
+        return _further(state, run, state["gap"]["gap"], None, rounds="reflections")
     gap = f"a surer answer than: {draft['answer']}" if draft["answerable"] else state["question"]
     value = QueryReasonerInput(question=state["question"], gap=gap, tried=state["tried"])
     try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph.runtime import get_runtime
 
 from memcycle.core.entry import Entry
+from memcycle.core.language.questions import asks_memory
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.messages import read_messages
 from memcycle.core.scope import Scope
@@ -28,6 +29,9 @@ ABANDONED = timedelta(minutes=10)
 
 MARKS = 40
 """Tokens of what stands around the text of a turn, or an entry, in a prompt."""
+
+SHOWN_TOKENS = 500
+"""Tokens of stored facts that the Constructor is shown where it reads a whole window."""
 
 PUT_BACK = timedelta(days=1)
 """A clock that was put back by less was set right by the network or the hour of the year; by more, it was so
@@ -73,6 +77,8 @@ def memories(state: RememberState, run: GraphRun) -> list[Entry]:
         and not (entry.granularity == "raw" and own & set(entry.turns))
     ]
     left, shown = run.theta.extraction.tokens, list[Entry]()
+    if run.is_lean("constructor"):
+        found, left = [entry for entry in found if entry.granularity == "fact"], min(left, SHOWN_TOKENS)
     for entry in found:
         # One that is too long hides none of the shorter ones behind it.
         if (tokens := approx_tokens(entry.text)) <= left:
@@ -195,19 +201,31 @@ def _at(turn: Turn, place: int) -> Turn:
     return turn.model_copy(update={"position": place, "id": turn_id(turn.session, place)})
 
 
+def is_open(run: GraphRun, waiting: Sequence[Turn], stored: Sequence[Turn]) -> bool:
+    """Whether more turns are waited for, before a model reads all in one call.
+
+    Not where the window is full, or somebody asks that something be remembered, put right or forgotten.
+    """
+    if not run.is_lean("constructor"):
+        return False
+    theta, tokens = run.theta, sum(approx_tokens(turn.text) for turn in waiting)
+    full = len(waiting) >= theta.saturation_turns or tokens >= theta.saturation_tokens
+    return not full and not any(asks_memory(turn.text) for turn in stored if turn.is_evidence)
+
+
 def choose_chunk(
     run: GraphRun, waiting: Sequence[Turn], stored: Sequence[Turn], states: Mapping[str, str]
 ) -> list[Turn]:
     """Of the turns that wait, those of this run: what was stored now, and what an earlier run left before it.
 
     That run could not read them, or died on them: what another run has in hand now is not taken. Where
-    nothing was stored, all that wait.
+    nothing was stored, or a window was waited for, all that wait.
 
     Args:
         waiting: Turns not read to the end, in order, with their `states` by id.
         stored: Turns that this run was given.
     """
-    if not stored:
+    if not stored or run.is_lean("constructor"):
         return list(waiting)
     given, first = {turn.id for turn in stored}, min(turn.position for turn in stored)
     earlier = [turn.id for turn in waiting if turn.position < first and turn.id not in given]

@@ -56,13 +56,14 @@ def remember_graph(
     """
     switches, asks = env.settings.switches, env.settings.approval.is_asked
     write = "guide" if switches.guidance else "construct"
+    done = END if then is None else "session"
     graph = Wiring("remember", env, RememberState, takes=takes, gives=RememberOutput, failed=nodes.let_go)
     graph.add(
         "stage",
         nodes.stage,
         "staged",
         route=routes.after_stage,
-        to={"new turns": "plan", "already extracted": "trigger", "nothing new": END},
+        to={"new turns": "plan", "already extracted": "trigger", "window open": done, "nothing new": END},
     )
     graph.add("plan", nodes.plan, "planned", to="search")
     graph.add(

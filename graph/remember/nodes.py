@@ -29,6 +29,7 @@ from memcycle.graph.remember.chunk import (
     chunk,
     cut_to_size,
     given_turns,
+    is_open,
     memories,
     window,
 )
@@ -58,6 +59,8 @@ from memcycle.graph.states import (
 
 MOST_STEPS = 25
 """Steps of the graph that reading a chunk may take."""
+HELD = 3
+"""How many full windows of turns wait at most for their episodes to be written."""
 
 
 def stage(state: RememberState, run: GraphRun) -> dict[str, Any]:
@@ -73,6 +76,11 @@ def stage(state: RememberState, run: GraphRun) -> dict[str, Any]:
         stored = [turn for turn in stored if turn.message_id not in {one.message_id for one in echoes}]
     seq = bank.session_seq(scope)  # before anything is read that a role is shown
     waiting = bank.unprocessed(scope)
+    if stored and is_open(run, waiting, stored):
+        fresh = fresh_remember()
+        result = {"turns": [turn.id for turn in stored], "waiting": len(waiting)}
+        nothing = fresh_chunk([], [], fresh["result"])
+        return {**fresh, **nothing, "seq": seq, "extracted": False, "result": fresh["result"] | result}
     states = bank.turn_states(scope, [turn.id for turn in waiting])
     fresh = fresh_remember()
     part = _next_chunk(run, choose_chunk(run, waiting, stored, states), fresh["result"])
@@ -110,7 +118,7 @@ def plan(state: RememberState, run: GraphRun) -> Step:
         now=run.now(),
     )
     try:
-        output = yield run.call("retriever", value)
+        output = yield from run.ask("retriever", value)
     except RoleFailed as failed:
         return {"plans": as_is(items, run.theta.k_m), "warnings": [*state["warnings"], str(failed)]}
     warnings = list(state["warnings"])
@@ -127,6 +135,8 @@ def search(state: RememberState, run: GraphRun) -> dict[str, Any]:
 
 def judge(state: RememberState, run: GraphRun) -> Step:
     """The Judge's verdicts on the candidates; conflicts that recall queued are added to its own."""
+    if not run.asks("judge"):
+        return {"verdict": UNJUDGED}
     turns, shown = chunk(state, run), memories(state, run)
     value = JudgeInput(
         purpose="remember",
@@ -187,6 +197,8 @@ def apply_refresh(state: RememberState, run: GraphRun) -> dict[str, Any]:
 
 def guide(state: RememberState, run: GraphRun) -> Step:
     """The Meta-Thinker says what to keep, what is known, what conflicts (MemMA construction)."""
+    if not run.asks("guide"):
+        return {"guidance": {}}
     value = GuideInput(
         turns=turn_views(chunk(state, run)), memories=memory_views(memories(state, run)), now=run.now()
     )
@@ -251,7 +263,7 @@ def check(state: RememberState, run: GraphRun) -> Step:
     drafts = [FactDraft.model_validate(draft) for draft in state["drafts"]]
     asked = settle(run, turns, drafts, _pointed_at(state, run, turns, drafts, outcome))
     grounded = with_nearest(run, ground(asked.drafts, numbered, turns, outcome), outcome)
-    value, verdicts = fact_judge_input(run, grounded, state["supersede"]), {}
+    value, verdicts = fact_judge_input(run, grounded, state["supersede"], numbered.values()), {}
     if value.facts:
         try:
             output: FactJudgeOutput = yield run.call("fact_judge", value)
@@ -318,16 +330,20 @@ def trigger(state: RememberState, run: GraphRun) -> Step:
     segment = _read_so_far(state, run)
     own, warnings = set(state["chunk"]), list[str]()
     value = EpisodeTriggerInput(turns=turn_views(segment), new=sum(turn.id in own for turn in segment))
+    if run.is_lean("episode_writer"):
+        # Written when the session ends, all in one call; before that only what outgrows one.
+        held = segment if len(segment) >= HELD * run.theta.saturation_turns else []
+        value = EpisodeTriggerInput(turns=turn_views(held), new=len(held))
     output = EpisodeTriggerOutput(boundaries=[])
     # Where the rules see no reason to split, and nothing is saturated, no model is asked.
     if value.new and run_rules("episode_trigger", value).boundaries:
         try:
-            output = yield run.call("episode_trigger", value)
+            output = yield from run.ask("episode_trigger", value)
         except RoleFailed as failed:
             warnings = [f"episode trigger not asked: {failed}"]
         ends = [one.after for one in output.boundaries if not 0 < one.after <= len(segment)]
         warnings += [f"the Episode trigger ended an episode with turn {n}, which was not shown" for n in ends]
-    finished = cut(segment, output.boundaries, run.theta)
+    finished = cut(segment, output.boundaries, run.theta) if value.turns else []
     broken = _broken_episodes(run, state["chunk"])
     return {
         "episodes": [{"turns": [turn.id for turn in turns]} for turns in finished] + broken,

@@ -1,11 +1,13 @@
 """The nodes of session that examine memory: probe, look up, examine, grade (MemMA 3.4)."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from memcycle.agents.answerer import AnswererInput, AnswererOutput
 from memcycle.agents.grader import Grade, GradeItem, GraderInput, GraderOutput
 from memcycle.agents.prober import ProbeDraft, ProberInput, ProberOutput
+from memcycle.agents.roles import run_rules
 from memcycle.agents.views import MemoryView
 from memcycle.core.entry import Entry, Granularity, same_text
 from memcycle.core.errors import RoleFailed
@@ -121,32 +123,61 @@ def _granularities(run: GraphRun) -> tuple[Granularity, ...]:
 
 
 def examine(state: ProbeState, run: GraphRun) -> Step:
-    """The Answerer answers one probe from what was found for it."""
-    bank = run.bank
-    probe = probe_of(run, state["part"], state["probe"])
-    if probe is None:
-        return {}
-    entries = bank.get(run.scope, state["found"])
-    attempt, warnings = Attempt(evidence=tuple(entry.id for entry in entries), abstained=True), []
-    if entries:
-        evidence = sorted(entries, key=lambda entry: (str(entry.observed_at), entry.id))
-        places = {name: place for place, name in enumerate(state["found"], 1)}
-        views = [MemoryView.of(n, entry, score=1 / places[entry.id]) for n, entry in enumerate(evidence)]
-        value = AnswererInput(question=probe.question, evidence=views, style="sentence", now=run.now())
-        try:
+    """The Answerer answers probes, each from what was found for it."""
+    probes = sent_probes(state, run)
+    held = {probe.id: _evidence(run, state["found"][probe.id]) for probe in probes}
+    asked = [probe for probe in probes if held[probe.id]]
+    calls = [
+        run.call(
+            "answerer",
+            AnswererInput(
+                question=probe.question,
+                evidence=_views(held[probe.id], state["found"][probe.id]),
+                style="sentence",
+                now=run.now(),
+            ),
             # Nobody waits for this answer: without it the probe is ungraded, and the session ends.
-            output: AnswererOutput = yield run.call("answerer", value, optional=True)
-        except RoleFailed as failed:
-            warnings = [str(failed)]
-            attempt = attempt.model_copy(update={"abstained": False, "why": failed.brief})
-        else:
-            numbers = dict.fromkeys(output.citations)
-            cited = [one.id for n in numbers if (one := named(n, evidence, "an answer to a probe", warnings))]
-            reply = {"answer": output.answer, "abstained": not output.answerable, "cited": tuple(cited)}
-            attempt = attempt.model_copy(update=reply)
+            optional=True,
+        )
+        for probe in asked
+    ]
+    replies = (yield calls) if calls else []
+    attempts = {
+        probe.id: Attempt(evidence=tuple(entry.id for entry in held[probe.id]), abstained=True)
+        for probe in probes
+    }
+    warnings = list(dict.fromkeys(str(reply) for reply in replies if isinstance(reply, RoleFailed)))
+    for probe, reply in zip(asked, replies, strict=True):
+        said = _answered(reply, held[probe.id], warnings)
+        attempts[probe.id] = attempts[probe.id].model_copy(update=said)
     moment = "after" if state["round"] else "before"
-    bank.update_probes(run.scope, {probe.id: {moment: attempt}})
-    return {"answered": [probe.id], "warnings": warnings}
+    run.bank.update_probes(run.scope, {name: {moment: attempt} for name, attempt in attempts.items()})
+    return {"answered": list(attempts), "warnings": warnings}
+
+
+def _evidence(run: GraphRun, found: Sequence[str]) -> list[Entry]:
+    """What a probe is answered from, in order of time; where calls are shared, the best within a budget."""
+    entries = run.bank.get(run.scope, found)
+    if run.is_lean("answerer"):
+        best = sorted(entries, key=lambda entry: found.index(entry.id))
+        spent = list(accumulate(approx_tokens(entry.text) for entry in best))
+        entries = [one for n, one in enumerate(best) if not n or spent[n] <= run.settings.verification.tokens]
+    return sorted(entries, key=lambda entry: (str(entry.observed_at), entry.id))
+
+
+def _views(evidence: Sequence[Entry], found: Sequence[str]) -> list[MemoryView]:
+    places = {name: place for place, name in enumerate(found, 1)}
+    return [MemoryView.of(n, entry, score=1 / places[entry.id]) for n, entry in enumerate(evidence)]
+
+
+def _answered(
+    reply: AnswererOutput | RoleFailed, evidence: Sequence[Entry], warnings: list[str]
+) -> dict[str, Any]:
+    if isinstance(reply, RoleFailed):
+        return {"abstained": False, "why": reply.brief}
+    numbers = dict.fromkeys(reply.citations)
+    cited = [one.id for n in numbers if (one := named(n, evidence, "an answer to a probe", warnings))]
+    return {"answer": reply.answer, "abstained": not reply.answerable, "cited": tuple(cited)}
 
 
 def grade(state: SessionState, run: GraphRun) -> Step:
@@ -159,13 +190,19 @@ def grade(state: SessionState, run: GraphRun) -> Step:
         for n, (probe, attempt) in enumerate(zip(probes, attempts, strict=True), 1)
         if not attempt.abstained and not attempt.why
     ]
-    output, warnings, missing = GraderOutput(grades=[]), list[str](), "the Grader left it out"
-    if items:
+    grades, warnings, missing = dict[int, Grade](), list[str](), "the Grader left it out"
+    if run.is_lean("grader"):
+        # Where gold and answer plainly agree no model is asked.
+        plain: GraderOutput = run_rules("grader", GraderInput(items=items))
+        grades = {grade.n: grade for grade in plain.grades if grade.correct}
+    if doubtful := [item for item in items if item.n not in grades]:
         try:
-            output = yield run.call("grader", GraderInput(items=items))
+            output: GraderOutput = yield run.call("grader", GraderInput(items=doubtful))
         except RoleFailed as failed:
             warnings, missing = [str(failed)], failed.brief
-    grades = of_shown(output.grades, [item.n for item in items], "the Grader graded", warnings)
+        else:
+            numbers = [item.n for item in doubtful]
+            grades |= of_shown(output.grades, numbers, "the Grader graded", warnings)
     graded = [_graded(attempt, grades.get(n), missing) for n, attempt in enumerate(attempts, 1)]
     changes = {probe.id: {moment: attempt} for probe, attempt in zip(probes, graded, strict=True)}
     run.bank.update_probes(run.scope, changes)
@@ -179,9 +216,10 @@ def grade(state: SessionState, run: GraphRun) -> Step:
     }
 
 
-def probe_of(run: GraphRun, part: int, name: str) -> Probe | None:
-    """The probe with this id, as it stands in the ledger; None where it was forgotten meanwhile."""
-    return next((one for one in run.bank.probes(run.scope, part=part) if one.id == name), None)
+def sent_probes(state: ProbeState, run: GraphRun) -> list[Probe]:
+    """The probes of one node among several, as they stand in the ledger; not those forgotten meanwhile."""
+    own = set(state["probes"])
+    return [probe for probe in run.bank.probes(run.scope, part=state["part"]) if probe.id in own]
 
 
 def probes_of(state: SessionState, run: GraphRun) -> list[Probe]:

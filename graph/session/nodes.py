@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from memcycle.agents.episode_trigger import EpisodeTriggerInput
+from memcycle.agents.roles import run_rules
 from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
 from memcycle.core.probe import Probe, SessionReport
 from memcycle.core.scope import Scope
 from memcycle.graph.context import NobodyNamed
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.episodes import tell, writer_calls, written
+from memcycle.graph.episodes import tell, whole, writer_calls, written
 from memcycle.graph.node import Step
+from memcycle.graph.search import turn_views
 from memcycle.graph.session.examination import probes_of
 from memcycle.graph.states import SessionState, added, fresh_session
 
@@ -75,8 +78,12 @@ def close_episode(state: SessionState, run: GraphRun) -> Step:
     end = segment[-1].position if segment else None
     if len(segment) < SHORTEST_EPISODE or not tell(segment):
         return {"episodes": [], "close_at": end}
-    replies = yield writer_calls(run, [segment])
-    entries, warnings = written([segment], replies, run.made("episode_writer"))
+    episodes = [segment]
+    if run.is_lean("episode_writer"):
+        value = EpisodeTriggerInput(turns=turn_views(segment), new=len(segment))
+        episodes = whole(segment, run_rules("episode_trigger", value).boundaries, run.theta)
+    replies = yield writer_calls(run, episodes)
+    entries, warnings = written(episodes, replies, run.made("episode_writer"))
     return {"episodes": entries, "close_at": end, "warnings": warnings}
 
 

@@ -21,11 +21,11 @@ from memcycle.core.turn import Turn
 from memcycle.graph.approval import approved
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.facts import Grounded, Outcome, ground, with_nearest
-from memcycle.graph.guards import stands_in
+from memcycle.graph.guards import exact, stands_in
 from memcycle.graph.node import Step
 from memcycle.graph.organisation import Decided, Made, fact_entry
 from memcycle.graph.search import memory_views, turn_views
-from memcycle.graph.session.examination import probe_of, probes_of
+from memcycle.graph.session.examination import probes_of, sent_probes
 from memcycle.graph.states import ProbeState, SessionState
 from memcycle.stores.ledger.entries import RECALLABLE
 
@@ -36,9 +36,6 @@ SHOWN = 10
 """Stored entries that the Repairer is shown, those of the source turn first."""
 
 _PIECES = re.compile(r"[;.!?\n]+|,\s+and\s+")
-_EXACT = re.compile(r"\d+|(?<!^)\b[A-Z]\w+")
-"""Numbers, and names inside a sentence: what a merged text may never lose."""
-
 _OWN = {"id", "scope", "granularity", "text", "turns"}
 """What a merged entry does not take over."""
 
@@ -53,33 +50,47 @@ class Consolidated(NamedTuple):
 
 
 def repair(state: ProbeState, run: GraphRun) -> Step:
-    """The Repairer proposes a fact for one failed probe, or nothing; its span must stand in a turn."""
+    """The Repairer proposes a fact for each failed probe, or nothing; its span must stand in a turn."""
     bank = run.bank
-    probe = probe_of(run, state["part"], state["probe"])
-    turns = _around(run, probe) if probe is not None else []
-    if probe is None or not turns:
-        return {}
-    known = [*bank.by_turns(run.scope, [probe.turn], "fact"), *bank.get(run.scope, state["found"])]
-    memories = list({entry.id: entry for entry in known}.values())[:SHOWN]
-    value = RepairerInput(
-        question=probe.question,
-        gold=probe.gold,
-        answer=probe.before.answer if probe.before else "",
-        turns=turn_views(turns),
-        source=next(n for n, turn in enumerate(turns, 1) if turn.id == probe.turn),
-        memories=memory_views(memories),
-        now=run.now(),
-    )
-    try:
-        output: RepairerOutput = yield run.call("repairer", value)
-    except RoleFailed as failed:
-        repair, warnings = Repair(state="failed", decision="NOOP", why=failed.brief), [str(failed)]
-    else:
-        considered = tuple(entry.id for entry in memories)
-        repair = proposed(output, turns).model_copy(update={"considered": considered})
-        warnings = []
-    bank.update_probes(run.scope, {probe.id: {"repair": repair}})
-    return {"mended": [probe.id], "warnings": warnings}
+    sent = sent_probes(state, run)
+    around = {probe.id: _around(run, probe) for probe in sent}
+    probes = [probe for probe in sent if around[probe.id]]
+    shown = [_memories(run, probe, state["found"][probe.id]) for probe in probes]
+    calls = [
+        run.call(
+            "repairer",
+            RepairerInput(
+                question=probe.question,
+                gold=probe.gold,
+                answer=probe.before.answer if probe.before else "",
+                turns=turn_views(around[probe.id]),
+                source=next(n for n, turn in enumerate(around[probe.id], 1) if turn.id == probe.turn),
+                memories=memory_views(memories),
+                now=run.now(),
+            ),
+        )
+        for probe, memories in zip(probes, shown, strict=True)
+    ]
+    replies = (yield calls) if calls else []
+    repairs = {
+        probe.id: {"repair": _repair(reply, around[probe.id], memories)}
+        for probe, memories, reply in zip(probes, shown, replies, strict=True)
+    }
+    bank.update_probes(run.scope, repairs)
+    failures = dict.fromkeys(str(reply) for reply in replies if isinstance(reply, RoleFailed))
+    return {"mended": list(repairs), "warnings": list(failures)}
+
+
+def _memories(run: GraphRun, probe: Probe, found: Sequence[str]) -> list[Entry]:
+    """What is stored of a probe's turn, then what its answer was looked for in."""
+    known = [*run.bank.by_turns(run.scope, [probe.turn], "fact"), *run.bank.get(run.scope, found)]
+    return list({entry.id: entry for entry in known}.values())[:SHOWN]
+
+
+def _repair(reply: RepairerOutput | RoleFailed, turns: Sequence[Turn], memories: Sequence[Entry]) -> Repair:
+    if isinstance(reply, RoleFailed):
+        return Repair(state="failed", decision="NOOP", why=reply.brief)
+    return proposed(reply, turns).model_copy(update={"considered": tuple(entry.id for entry in memories)})
 
 
 def _around(run: GraphRun, probe: Probe) -> list[Turn]:
@@ -125,7 +136,7 @@ def consolidate(state: SessionState, run: GraphRun) -> Step:
                 memories=memory_views(item.near),
                 now=run.now(),
             )
-            output = yield run.call("consolidator", value)
+            output = yield from run.ask("consolidator", value)
         except RoleFailed as failed:
             warnings = [f"{failed}: the proposal is stored beside what is there"]
     chosen, made = weigh(output, item), run.made("repairer")
@@ -345,17 +356,13 @@ def merged_text(text: str, proposal: str, stored: str) -> str | None:
     """
     new, old = content_stems(proposal), content_stems(stored)
     both = set(new) | set(old)
-    required = (set(new) & set(old)) | _exact(proposal) | _exact(stored) | _swapped(new, old)
+    required = (set(new) & set(old)) | exact(proposal) | exact(stored) | _swapped(new, old)
     stems = set(content_stems(text))
     if text.strip() and required <= stems <= both and not says_twice(text):
         return text.strip()
     if set(new) <= set(old):
         return stored
     return proposal if set(old) <= set(new) else None
-
-
-def _exact(text: str) -> set[str]:
-    return {stem for word in _EXACT.findall(text) for stem in content_stems(word)}
 
 
 def _swapped(new: Sequence[str], old: Sequence[str]) -> set[str]:

@@ -326,7 +326,10 @@ def _probed(event: Any, texts: Texts) -> str:
 
 
 def _probe_answered(event: Any, texts: Texts) -> str:
-    probe = texts.probe(event["probe"])
+    return "; ".join(_memory_says(texts.probe(name)) for name in event["probes"])
+
+
+def _memory_says(probe: "Probe | None") -> str:
     tried = (probe.after or probe.before) if probe is not None else None
     if probe is None or tried is None:
         return _GONE
@@ -335,7 +338,10 @@ def _probe_answered(event: Any, texts: Texts) -> str:
 
 
 def _repair_tried(event: Any, texts: Texts) -> str:
-    probe = texts.probe(event["probe"])
+    return "; ".join(_proposed(texts.probe(name)) for name in event["probes"])
+
+
+def _proposed(probe: "Probe | None") -> str:
     if probe is None or probe.repair is None:
         return _GONE
     repair = probe.repair

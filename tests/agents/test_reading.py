@@ -225,12 +225,12 @@ JSON_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=
 
 
 @given(JSON_TEXT, JSON_TEXT)
-def test_any_text_survives_fences_and_commas(answer, quote):
-    value = {"answer": answer, "answerable": True, "citations": [1], "quote": quote}
+def test_any_text_survives_fences_and_commas(answer, look_for):
+    value = {"answer": answer, "answerable": True, "citations": [1], "look_for": look_for}
     plain = json.dumps(value, ensure_ascii=False)
     for written in (plain, f"```json\n{plain}\n```", plain[:-1] + " ,\n}"):
         read = read_reply(AIMessage(written), AnswererOutput)
-        assert (read.answer, read.quote) == (answer, quote)
+        assert (read.answer, read.look_for) == (answer, look_for)
 
 
 @given(st.text(alphabet='{}[]",:a1 <>/think', max_size=300))

@@ -16,6 +16,7 @@ from benchmarks.small_model import (
     chosen,
     model_server,
     noted_roles,
+    paper,
     requests,
 )
 from benchmarks.small_model import small_model as model_of
@@ -47,7 +48,7 @@ def cycle(tmp_path, server, meddle=lambda _: None, sessions=None):
     heard = Heard()
     with (
         model_of(server.url, heard, max_tokens=50, timeout=30) as model,
-        Memory.open(tmp_path, user="ida", roles=noted_roles(model, heard)) as memory,
+        Memory.open(settings=paper(tmp_path), user="ida", roles=noted_roles(model, heard)) as memory,
     ):
         runner = Runner(memory, heard, Theta(), meddle)
         return runner.run(sessions or [Session("1", turns())], ["Where are the bees?"], 2)
@@ -93,10 +94,10 @@ def test_what_the_model_invents_is_told_to_be_rejected(tmp_path):
 @pytest.mark.enable_socket
 def test_a_provider_that_fails_breaks_a_step_off_and_loses_nothing(tmp_path):
     with loopback() as server:
-        server.script("retriever", Reply(status=500))
+        server.script("constructor", Reply(status=500))
         made = cycle(tmp_path, server)
     (broken,) = [step for step in made.steps if step.broken]
-    assert (broken.name, broken.calls) == ("D1:1 to D1:2", 1)
+    assert (broken.name, broken.calls) == ("D1:1 to D1:2", 3)
     assert made.is_sound
     assert made.unproven[0].startswith("chunk D1:1 to D1:2 broke off")
 

@@ -145,9 +145,9 @@ TABLE = [
         {"event": "summarised", "episodes": ["e"]},
     ),
     ("probed", {"probes": ["p", "q"]}, {"event": "probed", "probes": ["p", "q"]}),
-    ("probe_answered", {"answered": ["p"]}, {"event": "probe_answered", "probe": "p"}),
+    ("probe_answered", {"answered": ["p"]}, {"event": "probe_answered", "probes": ["p"]}),
     ("probe_answered", {}, None),
-    ("repair_tried", {"mended": ["p"]}, {"event": "repair_tried", "probe": "p"}),
+    ("repair_tried", {"mended": ["p"]}, {"event": "repair_tried", "probes": ["p"]}),
     (
         "graded",
         {"passed": ["p"], "failed": ["q"]},

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from memcycle import build_remember, build_session
 from memcycle.agents.roles import Roles
+from memcycle.core.settings import Settings
 from memcycle.graph.context import Context
 from memcycle.graph.memory import embed
 from memcycle.prompts import PromptSet
@@ -16,6 +17,7 @@ from tests.loopback import ModelServer, model_server
 
 SHIPPED = PromptSet.shipped()
 SAID = {"messages": ["I play the cello.", "My sister keeps two beehives in Linz."]}
+PAPER = Settings(profile="paper")
 MARK = "Prefer short sentences, said plainly."
 
 
@@ -49,7 +51,7 @@ def sent(server, role: str) -> list[bool]:
 
 
 def test_a_prompt_in_the_context_is_sent_and_recorded_for_that_run_only(bank, server, roles):
-    graph = build_remember(roles, bank)
+    graph = build_remember(roles, bank, PAPER)
     graph.invoke(SAID, context=context(**own("constructor")))
     graph.invoke({"messages": ["I adopted a cat called Miso."]}, context=context())
     assert sent(server, "constructor") == [True, False]
@@ -63,13 +65,13 @@ def test_a_prompt_in_the_context_is_sent_and_recorded_for_that_run_only(bank, se
 
 
 async def test_awaited_it_is_the_same(bank, server, roles):
-    await build_remember(roles, bank).ainvoke(SAID, context=context(**own("constructor")))
+    await build_remember(roles, bank, PAPER).ainvoke(SAID, context=context(**own("constructor")))
     assert {entry.prompt for entry in bank.entries(ANA, granularity="fact")} == {version("constructor")}
 
 
 def test_each_role_records_its_own(bank, server, roles):
-    build_remember(roles, bank).invoke(SAID, context=context())
-    build_session(roles, bank).invoke({}, context=context(**own("episode_writer")))
+    build_remember(roles, bank, PAPER).invoke(SAID, context=context())
+    build_session(roles, bank, PAPER).invoke({}, context=context(**own("episode_writer")))
     assert sent(server, "episode_writer") == [True]
     prompts = {entry.granularity: entry.prompt for entry in bank.entries(ANA)}
     assert prompts == {
@@ -86,7 +88,7 @@ class Desk(TypedDict, total=False):
 
 def test_a_parent_and_a_node_lay_prompts_over_and_the_run_wins(bank, server, roles):
     node = embed(
-        build_remember(roles, bank),
+        build_remember(roles, bank, PAPER),
         read={"messages": "said"},
         write={"done": "result"},
         prompts={"constructor": SHIPPED.text("constructor")},

@@ -12,6 +12,7 @@ from langchain_core.tracers.langchain import wait_for_all_tracers
 
 from memcycle import build_memory
 from memcycle.agents.roles import Roles
+from memcycle.core.settings import Settings
 from tests.graph.conftest import ANA
 from tests.loopback import ModelServer, model_server
 
@@ -44,7 +45,8 @@ class Tracer(BaseCallbackHandler):
         self, serialized: Any, messages: Any, *, run_id: UUID, parent_run_id: Any = None, **more: Any
     ) -> None:
         tags = [tag for tag in more["tags"] or [] if tag.startswith("memcycle:")]
-        self.models.append((tags, self._above(parent_run_id)))
+        self.roles.add((more["name"], *tags))
+        self.models.append((tags, [more["name"], *self._above(parent_run_id)]))
 
     def _above(self, run: UUID | None) -> list[str]:
         names = []
@@ -90,7 +92,7 @@ async def test_runs_bear_the_names_and_tags_of_roles_and_nothing_is_sent(
     bank, server, untraced, connections, awaited
 ):
     roles = Roles.from_model("openai:test", base_url=server.url, api_key="none")
-    graph, tracer = build_memory(roles, bank), Tracer()
+    graph, tracer = build_memory(roles, bank, Settings(profile="paper")), Tracer()
     for text in STORY:
         value = {"messages": [("user", text)], "end_session": text.endswith("?")}
         config = {"callbacks": [tracer]}
