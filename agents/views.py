@@ -6,7 +6,7 @@ word for word; only what could close or open one of our own marks is defused.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -84,7 +84,7 @@ class View(BaseModel):
         return escape(self.model_dump_json(exclude_defaults=True))
 
 
-def shown(value: Any, name: str = "turn") -> str:
+def shown(value: Any, name: str = "turn") -> str:  # noqa: PLR0911 - a kind of value a line
     """A value as prompts show it, by what it is.
 
     Args:
@@ -96,6 +96,8 @@ def shown(value: Any, name: str = "turn") -> str:
     if hasattr(value, "markup"):
         return str(value.markup())
     if isinstance(value, list):
+        if all(isinstance(one, MemoryView) for one in value):
+            return listed(value) or NONE
         return "\n".join(_line(one) if isinstance(one, str) else shown(one, name) for one in value) or NONE
     if value is None:
         return NONE
@@ -190,7 +192,12 @@ class MemoryView(View):
         kind = "fact" if self.granularity == "fact" else None
         return mark(name, {"n": str(self.n), "kind": kind}, self.line())
 
-    def line(self) -> str:
+    @property
+    def day(self) -> str:
+        """The day it was said, such as `Mon 2025-02-03`; empty where that is not known."""
+        return f"{_WEEKDAYS[self.time.weekday()][:3]} {self.time.date().isoformat()}" if self.time else ""
+
+    def line(self, *, dated: bool = True) -> str:
         """Day, speaker and words in few tokens: `Mon 2025-02-03 Ana: I teach fencing in Linz.`
 
         After the speaker, in brackets, what is out of the ordinary: that it is no person's own words, when it
@@ -207,8 +214,7 @@ class MemoryView(View):
         if not self.current and self.until:
             notes[-1] += f" since {self.until.date().isoformat()}"
         noted = "; ".join(filter(None, notes))
-        day = f"{_WEEKDAYS[self.time.weekday()][:3]} {self.time.date().isoformat()}" if self.time else ""
-        head = " ".join(filter(None, (day, speaker, f"({noted})" if noted else "")))
+        head = " ".join(filter(None, (self.day if dated else "", speaker, f"({noted})" if noted else "")))
         return f"{head}: {escape(self.text)}" if head else escape(self.text)
 
     def _event(self) -> str:
@@ -218,6 +224,20 @@ class MemoryView(View):
             : _EXACT.get(self.event_precision or "day", len("2025-02-03"))
         ]
         return f"event {self.event_precision} of {day}" if self.event_precision in _SPANS else f"event {day}"
+
+
+def listed(memories: Sequence[MemoryView]) -> str:
+    """Entries as a list, each under its day: `[3] Ana: I teach fencing in Linz.`, a fact as `[3 fact]`.
+
+    Further lines of their words are indented, so that none of them begins as an entry or a day does.
+    """
+    lines, day = list[str](), ""
+    for one in memories:
+        if one.day != day:
+            lines.append(day := one.day or "(no day)")
+        kind = " fact" if one.granularity == "fact" else ""
+        lines.append("\n  ".join(f"[{one.n}{kind}] {one.line(dated=False)}".splitlines()))
+    return "\n".join(lines)
 
 
 class RoleOutput(BaseModel):

@@ -134,9 +134,30 @@ def _value(name: str, kind: Any, text: str) -> Any:
     [item] = get_args(kind)
     if item is str:
         return [_plain(line[2:]) for line in text.splitlines() if line.startswith("- ")]
+    if item is MemoryView:
+        return _listed(text)
     if item in _VIEWS:
         return [_VIEWS[item](about, inner) for _, about, inner in _marks(text)]
     return [item.model_validate_json(_plain(line)) for line in text.splitlines() if text != _NONE]
+
+
+_LISTED = re.compile(
+    r"^(?:(?P<day>[A-Z][a-z]{2} \d{4}-\d\d-\d\d)|(?P<none>\(no day\))"
+    r"|\[(?P<n>\d+)(?P<kind> fact)?\] (?P<said>.*(?:\n  .*)*))$",
+    re.MULTILINE,
+)
+
+
+def _listed(text: str) -> list[MemoryView]:
+    found, day = list[MemoryView](), ""
+    for one in _LISTED.finditer(text):
+        if one["n"] is None:
+            day = one["day"] or ""
+            continue
+        said = one["said"].replace("\n  ", "\n")
+        about = {"n": one["n"], "kind": (one["kind"] or "").strip()}
+        found.append(_memory(about, f"{day} {said}" if day else said))
+    return found
 
 
 def _marks(text: str) -> list[tuple[str, dict[str, Any], str]]:

@@ -2,8 +2,7 @@
 
 A model reads its input from the prompt; this one is handed the input that the prompt was made from, since
 reading it back is no part of what is measured. Everything else is real: prompts are rendered, replies are
-text that is parsed and validated. It offers neither structured output nor tools, so the outline of the reply
-stands in the prompt and is counted.
+text that is parsed and validated.
 """
 
 import json
@@ -40,6 +39,8 @@ class RulesModel(BaseChatModel):
     is answered (`sure`), or none; left out, as the rules would.
     """
 
+    extra_body: dict[str, Any] | None = None
+    """It takes a schema beside the prompt, so that no outline of the reply stands in it."""
     failing: int | None = None
     sure: bool | None = None
     _gold: dict[str, str] = PrivateAttr(default_factory=dict)

@@ -205,7 +205,7 @@ def _said(entry: Entry) -> frozenset[str]:
     return frozenset(content_stems(f"{entry.speaker or ''} {entry.text}"))
 
 
-MARK_TOKENS = 12
+MARK_TOKENS = 8
 """Of what stands beside an entry's words: its number, who said it and when."""
 
 OUTDATED_SCORE = 0.5

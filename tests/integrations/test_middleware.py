@@ -298,9 +298,9 @@ def test_a_turn_that_was_stored_and_not_read_is_read_by_the_next(tmp_path, serve
     with Memory.open(tmp_path / "m", model=chat_model, embeddings=FakeEmbeddings()) as memory:
         remembers = MemoryMiddleware(memory, recall=False)
         graph = agent(remembers, replies=["One.", "Two."], checkpointer=InMemorySaver())
-        graph.invoke(said("I keep geese."), thread("t"), context=ANN)
+        graph.invoke(said("Remember that I keep geese."), thread("t"), context=ANN)
         assert (len(remembers.failures), texts(memory, granularity="fact")) == (1, [])
-        graph.invoke(said("I live in Graz."), thread("t"), context=ANN)
+        graph.invoke(said("Remember that I live in Graz."), thread("t"), context=ANN)
         facts = " ".join(texts(memory, granularity="fact"))
     assert "geese" in facts and "Graz" in facts
 
@@ -375,7 +375,8 @@ def test_whose_memory_it_is_comes_from_the_run(memory, server, agent):
 
 def test_nothing_of_the_roles_runs_is_streamed_or_checkpointed(tmp_path, server, agent, chat_model):
     saver = InMemorySaver()
-    with Memory.open(tmp_path / "m", model=chat_model, embeddings=FakeEmbeddings()) as memory:
+    settings = Settings(home=tmp_path / "m", profile="paper")
+    with Memory.open(settings=settings, model=chat_model, embeddings=FakeEmbeddings()) as memory:
         memory.add("I keep geese.", user="ann", session="t")
         graph = agent(MemoryMiddleware(memory, recall_timeout=20), replies=["Nice!"], checkpointer=saver)
         streamed = [
@@ -445,7 +446,7 @@ def test_a_reader_recalls_without_the_model_that_reads_what_was_said(tmp_path, s
         graph = agent(MemoryMiddleware(memory, reader=rules, recall_timeout=20), replies=["Nice!", "Geese."])
         graph.invoke(said("I keep geese."), thread("t"), context=ANN)
         server.requests.clear()
-        graph.invoke(said("What do I keep on my roof?"), thread("t"), context=ANN)
+        graph.invoke(said("What do I keep on my roof? Remember that I moved."), thread("t"), context=ANN)
     assert server.requests[0]["role"] == AGENT
     assert "I keep geese." in prompt(server, 0)
     assert server.of("constructor")
