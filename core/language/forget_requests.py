@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memcycle.core.language.matter import core_of
 from memcycle.core.language.questions import function_words, is_question, question_language
 from memcycle.core.language.sentences import FENCE, NEGATION, split_sentences
-from memcycle.core.language.tokens import STOPWORDS, based, stems, tokenize, word_set
+from memcycle.core.language.tokens import CHANGING, STOPWORDS, based, stems, tokenize, word_set
 
 _I = r"(?:i|i['’]\w+|we|my|our|he|she|they|you|your|it|the|his|her|their|there|a|an|(?-i:[A-Z])\w+)\b"
 _DATA = "number|address|name|birthday|age|e-?mail|phone|details|data|password|pin|job|diagnosis|salary|diet"
@@ -180,6 +180,8 @@ def telling(text: str) -> frozenset[str]:
 
 MORE = 3
 """Words more than the request's that a sentence of another language may hold, whose parts are not told."""
+SHORT = 4
+"""Letters of a stem whose forms may begin otherwise ("dying": "die")."""
 
 
 def holds(request: Request, text: str, speaker: str | None) -> bool:
@@ -209,7 +211,8 @@ def _holding(request: Request, text: str) -> list[str]:
     folded = "".join(
         c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c)
     )
-    if not all(word[: max(3, len(word) - 2)] in folded for word in request.words if word.isascii()):
+    alike = (word[:-2] for word in request.words - CHANGING if len(word) > SHORT and word.isalpha())
+    if not all(word in folded for word in alike if word.isascii()):
         return []
     return [one for _, _, one in split_sentences(text) if request.words <= frozenset(based(stems(one)))]
 

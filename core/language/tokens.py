@@ -300,6 +300,8 @@ IRREGULAR: dict[str, str] = {
 }
 """Base form by irregular form, as written ("went": "go"); plurals of nouns are among them."""
 _BASE: dict[str, str] = {stem: stems(base)[0] for form, base in IRREGULAR.items() for stem in stems(form)}
+CHANGING = frozenset(_BASE.values())
+"""Stems whose forms need not begin as they do ("sell": "sold")."""
 
 
 @per_text(4096)

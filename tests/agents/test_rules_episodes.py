@@ -98,8 +98,13 @@ def test_the_summary_quotes_statements_with_speakers_dates_and_topics() -> None:
     assert found.persons[:2] == ["Ines", "Tom"]
 
 
-def test_an_episode_without_statements_quotes_its_first_words() -> None:
-    assert "Ines: Hey!" in episode_writer(EpisodeWriterInput(turns=talk("Hey!", "Hi!"))).text
+def test_an_episode_without_statements_quotes_the_first_words_that_tell_something() -> None:
+    turns = talk("Hey!", "If I had a boat, I would sail to Rome.")
+    text = episode_writer(EpisodeWriterInput(turns=turns)).text
+    assert text.endswith("Tom: If I had a boat, I would sail to Rome.")
+    assert "Hey" not in text
+    small_talk = episode_writer(EpisodeWriterInput(turns=talk("Hey!", "Hi!")))
+    assert small_talk.text == "On 5 March 2024, Ines and Tom talked."
 
 
 def test_what_an_assistant_said_is_not_summed_up_as_fact() -> None:

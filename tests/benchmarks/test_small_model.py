@@ -61,7 +61,9 @@ def test_a_sound_model_gives_a_sound_run(tmp_path):
     assert told["sound"]
     assert told["unproven"] == []
     assert (told["turns"], told["lost"], told["doubled"], told["silent"]) == (3, [], [], [])
-    assert told["proposed"] == told["stored"] + told["refused"] + told["merged"] > 0
+    assert told["erased"] == [TEXTS[0], TEXTS[2]]
+    assert told["proposed"] == told["stored"] + told["refused"] + told["merged"] + told["withdrawn"]
+    assert (told["stored"], told["withdrawn"]) == (1, 1)
     assert [told["units"][unit]["steps"] for unit in ("chunk", "session's end", "question")] == [2, 1, 1]
     assert told["sessions"] == ["1: committed"]
     assert told["roles"]["constructor"]["calls"] == told["roles"]["constructor"]["runs"] == 2

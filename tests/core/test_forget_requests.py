@@ -96,6 +96,14 @@ def test_no_request(text):
             ["Ich nehme Zucker in meinen Kaffee."],
             ["Ich trinke Kaffee.", "Meine Schwester nimmt Zucker."],
         ),
+        (
+            "Please forget that I sold my canoe.",
+            ["I sold my canoe.", "I sold my old canoe last week."],
+            ["I bought a canoe.", "My brother sold his canoe."],
+        ),
+        ("Forget that I went to Rome.", ["I went to Rome in May."], ["My aunt went to Rome."]),
+        ("Forget that I am dying.", ["I am dying."], ["My dog is dying."]),
+        ("Forget that I earned 3,000 euros.", ["I earned 3,000 euros."], ["I earned 300 euros."]),
     ],
 )
 def test_what_is_meant(request_text, meant, others):

@@ -26,6 +26,7 @@ def all_texts(bank) -> list[str]:
         (SUGAR, ASK, "sugar"),
         ("My doctor's number is 555-0199.", "Please forget my doctor's number.", "555-0199"),
         ("My ex Tom broke my nose.", "Delete what I said about my ex.", "nose"),
+        ("I sold my canoe.", "Please forget that I sold my canoe.", "canoe"),
         ("Ich nehme Zucker in meinen Kaffee.", "Vergiss, dass ich Zucker in meinen Kaffee nehme.", "Zucker"),
         ("Je prends du sucre dans mon café.", "Oublie que je prends du sucre dans mon café.", "sucre"),
         ("Tomo azúcar en el café.", "Olvida que tomo azúcar en el café.", "café"),
