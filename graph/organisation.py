@@ -13,7 +13,7 @@ from memcycle.core.edit import Edit
 from memcycle.core.entry import CORRECTS, Entry, new_entry
 from memcycle.core.language.names import NAMES, borne_out, entities_of, person_names, places_of
 from memcycle.core.language.sentences import corrects, split_sentences
-from memcycle.core.language.tokens import content_stems
+from memcycle.core.language.tokens import content_stems, per_text
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 
@@ -122,6 +122,15 @@ def fact_entry(fact: Decided, made: Made) -> Entry:
 
 def _corrects(fact: Decided) -> bool:
     """Whether it was said to correct something: in its own words, or in those beside it in its turn."""
-    said, about = split_sentences(fact.turn.text), set(content_stems(fact.draft.text))
-    near = (one for _, _, one in said if len(said) <= SHORT or about & set(content_stems(one)))
-    return corrects(fact.draft.text) or any(corrects(one) for one in near)
+    beside, stems = _corrections(fact.turn.text)
+    return corrects(fact.draft.text) or beside or not stems.isdisjoint(content_stems(fact.draft.text))
+
+
+@per_text(64)
+def _corrections(text: str) -> tuple[bool, frozenset[str]]:
+    """Whether a text corrects something and is so short that all of it is about that; and the content stems
+    of its sentences that correct. Cached: a turn is asked for one statement after another."""
+    said = [sentence for _, _, sentence in split_sentences(text)]
+    correcting = [one for one in said if corrects(one)]
+    stems = frozenset(stem for one in correcting for stem in content_stems(one))
+    return bool(correcting) and len(said) <= SHORT, stems
