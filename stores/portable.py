@@ -5,6 +5,7 @@ line only what is other than in the line after it, or in the entry, is written; 
 """
 
 import json
+import logging
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -27,6 +28,8 @@ from memcycle.stores.writer import Writer
 
 ACTOR = "import"
 PAGE = 500
+
+_logger = logging.getLogger(__name__)
 
 
 class Line(BaseModel):
@@ -66,18 +69,27 @@ class Record(NamedTuple):
 def export(ledger: Ledger, scope: Scope) -> Iterator[dict[str, Any]]:
     """Every entry of the scope as JSON data with all fields and its log, whatever its status; no vectors.
 
-    Read page by page: a slow consumer holds no view of the ledger open.
+    Read page by page: a slow consumer holds no view of the ledger open. Entries whose log is damaged are
+    told without it: they are what cannot be made anew.
     """
+    unlogged = 0
     with ledger.read() as conn:
         ids = entries.ids_of(conn, scope, statuses=STATUSES)
     for start in range(0, len(ids), PAGE):
         part = ids[start : start + PAGE]
         with ledger.read() as conn:
             found = entries.by_ids(conn, scope, part)
-            logs = events.numbered(conn, scope, part)
+            try:
+                logs = events.numbered(conn, scope, part)
+            except sqlite3.DatabaseError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+                    raise
+                logs, unlogged = {}, unlogged + len(part)
         for stored in entries.in_order(found, part):
             log = _told(stored.entry, logs.get(stored.entry.id, ()))
             yield stored.entry.model_dump(mode="json") | ({"log": log} if log else {})
+    if unlogged:
+        _logger.warning("%d entries are exported without their history, which is damaged", unlogged)
 
 
 def read_records(scope: Scope, rows: Iterable[Mapping[str, Any]]) -> list[Record]:

@@ -235,7 +235,7 @@ def test_a_damaged_ledger_is_told_with_how_to_restore_it(cli, home):
     assert path.read_bytes() == b"no database" * 4000
 
 
-def test_a_ledger_damaged_in_a_page_is_left_as_it_is(cli, home, sql):
+def test_a_ledger_damaged_in_a_page_is_left_as_it_is(cli, home, sql, caplog):
     [(page, size)] = sql(
         "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = 'events'"
     )
@@ -250,6 +250,7 @@ def test_a_ledger_damaged_in_a_page_is_left_as_it_is(cli, home, sql):
     assert [one["text"] for one in cli.json("export", "--user", "bob") if one["granularity"] == "raw"] == [
         f"Bob said line {n}" for n in (1, 2, 3)
     ]
+    assert "exported without their history" in caplog.text
 
 
 def test_a_restored_ledger_is_whole_again_after_a_rebuild(cli, home, whole_home, sql):
