@@ -72,7 +72,8 @@ def test_an_output_or_an_error_in_words(model, message):
             assert str(error)
         else:
             assert type(output) is model
-            assert model.model_validate(output.model_dump()) == output
+            again = model.model_validate(output.model_dump())  # without what was told of the reply
+            assert again.model_dump() == output.model_dump()
 
 
 @given(message=MESSAGES)

@@ -14,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from memcycle import Memory, Roles, Settings, checkpointer
+from memcycle.agents.constructor import ConstructorOutput
 from memcycle.agents.rules import RULES
 from memcycle.core.errors import BadInput, MemcycleError, StoreError
 from memcycle.core.settings import Approval, Verification
@@ -29,6 +30,9 @@ from tests.scripted import Always
 LIVED, MOVED = "I live in Vienna.", "I no longer live in Vienna, I moved to Graz."
 TOLD = "I teach pottery at Larkfield school. My sister Eva keeps bees."
 ASKED = Approval(update=True, delete=True)
+ALL_KINDS = Approval(kinds=("episodic", "semantic", "preference", "project_state", "procedural"))
+MISSES_ALL = replace(Roles.rules(), constructor=Always(ConstructorOutput(facts=[])))
+"""Roles whose Constructor finds nothing, so that all a session's end proposes is new to whoever is asked."""
 
 
 class Broken(MemcycleError):
@@ -374,13 +378,10 @@ def test_a_change_that_waits_is_not_slipped_past_with_other_settings(home, other
 
 
 def test_an_end_that_asks_says_it_is_verifying_and_commits_after_the_answer(home):
-    roles = replace(Roles.rules(), consolidator=Always(RULES["consolidator"]))
-    kinds = Approval(kinds=("episodic", "semantic", "preference", "project_state", "procedural"))
-    settings = {"approval": kinds, "verification": Verification(probes=3)}
+    roles = replace(MISSES_ALL, consolidator=Always(RULES["consolidator"]))
+    settings = {"approval": ALL_KINDS, "verification": Verification(probes=3)}
     with opened(home, roles=roles, **settings) as memory:
-        added = memory.add(TOLD)
-        assert added.pending is not None
-        memory.resume(added.thread_id, "reject")
+        memory.add(TOLD)
         ended = memory.end_session()
         assert ended.pending is not None
         assert (ended.status, ended.committed) == ("verifying", 0)
@@ -395,16 +396,15 @@ def test_an_end_that_asks_says_it_is_verifying_and_commits_after_the_answer(home
 
 
 def test_a_silent_session_whose_end_asks_is_not_ended_anew_while_it_waits(home):
-    kinds = Approval(kinds=("episodic", "semantic", "preference", "project_state", "procedural"))
     time = HandClock()
-    with opened(home, approval=kinds, idle_after=60, world=replace(clock(), now=time)) as memory:
-        added = memory.add(TOLD)
-        memory.resume(added.thread_id, "reject")
+    settings = {"roles": MISSES_ALL, "approval": ALL_KINDS, "idle_after": 60}
+    with opened(home, **settings, world=replace(clock(), now=time)) as memory:
+        memory.add(TOLD)
         assert memory.idle.flush(20) == []
         (end,) = memory.unfinished()
         assert (end.run, end.session) == ("end_session", "main")
         assert end.pending is not None
-    with opened(home, approval=kinds, idle_after=60, world=replace(clock(), now=time)) as memory:
+    with opened(home, **settings, world=replace(clock(), now=time)) as memory:
         time.pass_(61)
         assert memory.idle.flush(20) == []
         assert [one.thread_id for one in memory.unfinished()] == [end.thread_id]

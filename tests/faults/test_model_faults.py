@@ -184,7 +184,7 @@ def test_what_is_good_of_a_reply_is_stored_and_the_rest_is_told(server, memory):
     assert any("'constructor'" in warning and "facts.kind" in warning for warning in added.warnings)
     server.script("answerer", {"answer": "Graz", "answerable": True, "citations": [0, None], "confidence": 3})
     answer = memory.ask("Where do I live?")
-    assert (answer.answer, answer.confidence) == ("Graz", 1)
+    assert (answer.answer, answer.answerable) == ("Graz", True)
     assert any("citations" in warning for warning in answer.warnings)
     server.script(
         "prober",
