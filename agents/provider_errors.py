@@ -139,7 +139,7 @@ def is_providers(error: Exception, *, of_model: bool = False) -> bool:
 def explain_model_error(error: BaseException) -> ModelUnavailable | None:
     """One clear line for an error of a provider's client, None for any other error.
 
-    For the face: `raise explained from error`. Inside the graphs provider errors travel as they are.
+    The face tells it beside the error, which travels as it is: programs tell errors apart by their kinds.
     """
     if isinstance(error, ModelUnavailable):
         return error
@@ -157,7 +157,8 @@ def explain_model_error(error: BaseException) -> ModelUnavailable | None:
         (openai.InternalServerError, "failed (status 5xx); try again later"),
     ]
     trouble = next((words for kind, words in told if isinstance(error, kind)), None)
-    where = f" at {error.request.url.host}" if error.request is not None else ""
+    # With its port: of several servers on one machine it is the port that is wrong.
+    where = f" at {error.request.url.netloc.decode()}" if error.request is not None else ""
     return ModelUnavailable(
         f"the model server{where} {trouble or f'rejected the request: {first_line(error)}'}"
     )

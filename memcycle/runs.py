@@ -287,13 +287,13 @@ class Runs:
             BadInput: a thread id that cannot be one, that has a run, or that needs checkpoints.
         """
         graph, value, thread = self._begin(run)
-        with _resumable(thread):
+        with _told(thread):
             return self._finish(run, thread, graph.invoke(value, **_options(run, thread)))
 
     async def ainvoke(self, run: Run[R]) -> R:
         """Awaitable `invoke`: model calls are awaited natively, the rest is done off the event loop."""
         graph, value, thread = await asyncio.to_thread(self._begin, run)
-        with _resumable(thread):
+        with _told(thread):
             return self._finish(run, thread, await graph.ainvoke(value, **_options(run, thread)))
 
     def _begin(self, run: Run[R]) -> tuple[Any, Any, Thread | None]:
@@ -415,11 +415,15 @@ def _options(run: Run[Any], thread: Thread | None) -> dict[str, Any]:
 
 
 @contextmanager
-def _resumable(thread: Thread | None) -> Iterator[None]:
-    """A run that breaks off says how it goes on."""
+def _told(thread: Thread | None) -> Iterator[None]:
+    """A run that breaks off says what a provider's error means, and how it goes on."""
     try:
         yield
     except BaseException as error:
+        from memcycle.agents.provider_errors import explain_model_error
+
+        if (explained := explain_model_error(error)) is not None and explained is not error:
+            error.add_note(f"{explained}.")
         if thread is not None:
             error.add_note(f"This run can go on where it broke off: resume({thread.thread_id!r})")
         raise

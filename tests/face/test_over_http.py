@@ -2,6 +2,7 @@
 
 import json
 
+import openai
 import pytest
 
 from memcycle.memory import Memory
@@ -125,8 +126,23 @@ def test_a_server_that_is_down_is_one_clear_line_and_nothing_is_lost(cli, chat, 
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     path = chat({"text": "I keep two beehives."})
-    line = cli.fails("ingest", path, "--user", "ann", "--model", "openai:test", code=1)
-    assert "127.0.0.1:9" in line or "reach" in line
+    result = cli.run("ingest", path, "--user", "ann", "--model", "openai:test", code=1)
+    assert result.stdout == ""
+    [line] = [line for line in result.stderr.splitlines() if not line.startswith("stored ")]
+    assert "the model server at 127.0.0.1:9 cannot be reached" in line
+    assert "What was said is kept" in line
     assert [row["text"] for row in cli.json("memories", "--user", "ann")] == ["I keep two beehives."]
     cli.run("ingest", path, "--user", "ann")
     assert len(cli.json("memories", "--user", "ann", "--granularity", "fact")) == 1
+
+
+@pytest.mark.parametrize("ask", [lambda memory: memory.ask("Bees?"), lambda memory: memory.end_session()])
+def test_a_program_is_told_what_an_error_of_the_server_means(tmp_path, socket_enabled, ask):
+    named = {"base_url": "http://127.0.0.1:9/v1", "api_key": "k", "max_retries": 0}
+    with Memory.open(tmp_path, user="ann", model="openai:test", **named) as memory:
+        memory.add("I keep two beehives.")
+        with pytest.raises(openai.APIConnectionError) as raised:
+            ask(memory)
+        told = [note for note in raised.value.__notes__ if "127.0.0.1:9 cannot be reached; check" in note]
+        assert len(told) == 1
+        assert [entry.text for entry in memory.memories(granularity="raw")] == ["I keep two beehives."]
