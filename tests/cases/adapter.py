@@ -28,7 +28,9 @@ from tests.fakes import FakeEmbeddings, bag_of_words
 
 Reply = str | Callable[[str], str]
 _SHOWN = re.compile(
-    r'<(?:memory|near|other) n="(\d+)" kind="fact">(?:(?:[^<:]|:(?! ))*: )?(.*?)</', re.DOTALL
+    r'(?:<(?:memory|near|other) n="(\d+)" kind="fact">|^\[(\d+) fact\] )'
+    r"(?:(?:[^<:\n]|:(?! ))*: )?(.*?)(?:</|$)",
+    re.MULTILINE,
 )
 _NAMED = re.compile(r'"#([^"]+)"')
 
@@ -75,7 +77,7 @@ class FM(BaseChatModel):
 
 def numbered(reply: str, prompt: str) -> str:
     """The reply with `"#some text"` replaced by the number that memory has in the prompt."""
-    shown = {text: n for n, text in _SHOWN.findall(prompt)}
+    shown = {text: marked or listed for marked, listed, text in _SHOWN.findall(prompt)}
     return _NAMED.sub(lambda match: shown[match[1]], reply)
 
 
@@ -125,7 +127,7 @@ class Product:
         self.slept: list[float] = []
         self.embeddings = embeddings or FE()
         self.world = World(lambda: self.now, lambda: f"id-{next(ids):06d}", self.slept.append)
-        self.settings = Settings(home=home, **{"shards": 2, **(settings or {})})
+        self.settings = Settings(home=home, **{"shards": 2, "profile": "paper", **(settings or {})})
         self.models = {role: FM(script=list(script)) for role, script in scripts.items()}
         self.memory = self._open(self.models, prompts)
 

@@ -116,7 +116,7 @@ def test_a20_opened_inside_the_loop_with_prompts_from_a_folder(product, tmp_path
                 embeddings=p.embeddings,
                 world=p.world,
             ) as memory:
-                await memory.aadd("I play the cello.", user="ana")
+                await memory.aadd("Remember that I play the cello.", user="ana")
                 return await memory.arecall("What does the user play?", user="ana")
 
     found = asyncio.run(chat())

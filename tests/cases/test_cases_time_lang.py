@@ -53,7 +53,7 @@ GERMAN = ("Verträgt keine Haselnüsse", "Wohnt seit Mai in Graz")
 def test_a10_the_language_of_the_conversation_is_kept(product):
     p = product(constructor=[json.dumps({"facts": list(GERMAN)}, ensure_ascii=False)])
     p.add("Ich vertrage keine Haselnüsse und wohne seit Mai in Graz.")
-    assert "In the language of the conversation. Never translate" in p.constructor.prompts[0]
+    assert "In the language of the conversation" in p.constructor.prompts[0]
     assert p.texts() == sorted(GERMAN)
     found = p.recall("Verträgt der Benutzer Haselnüsse?", k=1)
     assert [one.text for one in p.recall("Welche Nüsse? Haselnüsse", k=3)][:1] in (

@@ -137,7 +137,7 @@ def test_a_model_reads_answers_and_judges():
         figures = json.loads(run(*locomo(*args, "--json")).stdout)
     assert {"constructor", "answerer", "evaluation judge"} <= set(figures["usage"])
     assert figures["accuracy"] is not None
-    assert figures["calls_per_question"] >= 3
+    assert 1 <= figures["calls_per_question"] <= 4  # with that of the judge
     assert figures["failed"] == 0
 
 

@@ -7,7 +7,8 @@ from tests.loopback import model_server
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 
-def test_ingest_and_ask_through_a_server(cli, small):
+def test_ingest_and_ask_through_a_server(cli, small, monkeypatch):
+    monkeypatch.setenv("MEMCYCLE_PROFILE", "paper")
     with model_server() as server:
         model = ["--model", "openai:any", "--base-url", server.url]
         ingested = cli.json("ingest", small, "--user", "ann", *model)

@@ -70,7 +70,7 @@ def test_edited_prompts_are_not_replaced_unasked(folder):
 
 def test_a_check_tells_every_fault_at_once(folder):
     alter(folder / "judge.txt", "${memories}", "nothing")
-    alter(folder / "answerer.txt", "Question:", "Costs $: $question $datum")
+    alter(folder / "answerer.txt", "Style: $style", "Costs $: $question $datum")
     (folder / "nobody.txt").write_text("Hello")
     faults = json.loads(run("check", str(folder), "--json", code=1).stdout)["faults"]
     assert len(faults) == 3

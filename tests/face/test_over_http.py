@@ -5,6 +5,7 @@ import json
 import openai
 import pytest
 
+from memcycle.core.settings import Settings
 from memcycle.memory import Memory
 from tests.loopback import cut, fenced, lost_opening, model_server, prose, thinking, trailing_comma
 
@@ -31,9 +32,14 @@ def server(cli, socket_enabled, monkeypatch):
         yield running
 
 
+def paper(tmp_path) -> Settings:
+    """Each role is asked on its own."""
+    return Settings(home=tmp_path / "home", profile="paper")
+
+
 @pytest.fixture
 def memory(server, tmp_path):
-    with Memory.open(tmp_path / "home", model="openai:test", user="ann", timeout=10) as opened:
+    with Memory.open(settings=paper(tmp_path), model="openai:test", user="ann", timeout=10) as opened:
         yield opened
 
 
@@ -41,7 +47,8 @@ def texts(memory: Memory) -> list[str]:
     return [entry.text for entry in memory.memories(granularity="fact")]
 
 
-def test_ingest_and_ask_call_all_six_agents_and_count_their_use(server, cli, chat):
+def test_ingest_and_ask_call_all_six_agents_and_count_their_use(server, cli, chat, monkeypatch):
+    monkeypatch.setenv("MEMCYCLE_PROFILE", "paper")
     path = chat(
         {"text": "I live in Graz."},
         {"text": "I work as a baker in town."},

@@ -41,7 +41,8 @@ def server(socket_enabled):
 @pytest.fixture
 def memory(server, tmp_path):
     with Memory.open(
-        tmp_path / "home", model="openai:test", base_url=server.url, api_key="none", user="ann",
+        settings=Settings(home=tmp_path / "home", profile="paper"),
+        model="openai:test", base_url=server.url, api_key="none", user="ann",
         embeddings=FakeEmbeddings(), max_retries=0,
     ) as opened:  # fmt: skip
         yield opened
@@ -64,7 +65,9 @@ def test_many_turns_at_once_are_all_read(server, memory, words, bulk):
 
 
 def test_what_is_added_at_once_is_read_in_chunks_of_a_size(server, tmp_path):
-    settings = Settings(home=tmp_path / "home", theta=Theta().with_changes({"extraction.tokens": 600})[0])
+    settings = Settings(
+        home=tmp_path / "home", profile="paper", theta=Theta().with_changes({"extraction.tokens": 600})[0]
+    )
     with Memory.open(
         settings=settings, model="openai:test", base_url=server.url, api_key="none", user="ann",
         embeddings=FakeEmbeddings(), max_retries=0,
@@ -138,7 +141,9 @@ def test_parts_share_the_guidance_out(server, memory):
 
 
 def test_what_fails_after_some_chunks_costs_no_word(server, tmp_path):
-    settings = Settings(home=tmp_path / "home", theta=Theta().with_changes({"extraction.tokens": 600})[0])
+    settings = Settings(
+        home=tmp_path / "home", profile="paper", theta=Theta().with_changes({"extraction.tokens": 600})[0]
+    )
     with Memory.open(
         settings=settings, model="openai:test", base_url=server.url, api_key="none", user="ann",
         embeddings=FakeEmbeddings(), max_retries=0,

@@ -8,6 +8,7 @@ from langchain_core.messages import HumanMessage
 
 from memcycle import build_memory
 from memcycle.core.errors import BadInput, UnknownEntry
+from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, sound, sound_data
 from memcycle.memory import Memory
 from memcycle.prompts import PromptSet
@@ -128,7 +129,8 @@ def server(socket_enabled):
 @pytest.fixture
 def on_model(server, tmp_path):
     with Memory.open(
-        tmp_path / "home", model="openai:test", base_url=server.url, api_key="none", user="ann",
+        settings=Settings(home=tmp_path / "home", profile="paper"),
+        model="openai:test", base_url=server.url, api_key="none", user="ann",
         embeddings=FakeEmbeddings(), max_retries=0, checkpoints=tmp_path / "cp.sqlite3",
     ) as opened:  # fmt: skip
         yield opened

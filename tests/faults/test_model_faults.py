@@ -9,6 +9,7 @@ import pytest
 from memcycle.agents.provider_errors import explain_model_error
 from memcycle.core.errors import KEPT, ModelUnavailable, StoreError
 from memcycle.core.messages import read_messages
+from memcycle.core.settings import Settings
 from memcycle.core.turn import Conversation, Session
 from memcycle.core.world import World
 from memcycle.ingest import ingest
@@ -36,7 +37,7 @@ def memory(request, server, tmp_path, clock):
     """Its calls end soon only where the server hangs: a busy machine is no fault of the server."""
     parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     with Memory.open(
-        tmp_path / "home",
+        settings=Settings(home=tmp_path / "home", profile="paper"),
         model="openai:test",
         base_url=server.url,
         api_key="none",
@@ -202,7 +203,8 @@ def test_what_is_good_of_a_reply_is_stored_and_the_rest_is_told(server, memory):
 
 def test_a_server_error_once_is_not_noticed(server, tmp_path):
     with Memory.open(
-        tmp_path / "home", model="openai:test", base_url=server.url, api_key="none", user="ann",
+        settings=Settings(home=tmp_path / "home", profile="paper"),
+        model="openai:test", base_url=server.url, api_key="none", user="ann",
         embeddings=FakeEmbeddings(), max_retries=1,
     ) as memory:  # fmt: skip
         server.script("constructor", Reply(status=500, error="boom", headers={"retry-after-ms": "1"}))
@@ -272,7 +274,8 @@ def test_a_store_that_cannot_be_written_keeps_nothing_and_does_not_say_so(memory
 
 def test_retry_after_is_waited_for(server, tmp_path):
     with Memory.open(
-        tmp_path / "home", model="openai:test", base_url=server.url, api_key="none", user="ann",
+        settings=Settings(home=tmp_path / "home", profile="paper"),
+        model="openai:test", base_url=server.url, api_key="none", user="ann",
         embeddings=FakeEmbeddings(), max_retries=1,
     ) as memory:  # fmt: skip
         server.script("constructor", rate_limited(20))
@@ -330,7 +333,8 @@ def test_a_reply_that_cannot_be_used_commits_the_session_unverified(server, memo
 
 def test_a_hang_ends_after_the_timeout_of_each_attempt(server, tmp_path):
     with Memory.open(
-        tmp_path / "home", model="openai:test", base_url=server.url, api_key="none", user="ann",
+        settings=Settings(home=tmp_path / "home", profile="paper"),
+        model="openai:test", base_url=server.url, api_key="none", user="ann",
         embeddings=FakeEmbeddings(), timeout=0.2, max_retries=1,
     ) as memory:  # fmt: skip
         server.script("constructor", *[Reply(hang=600)] * 9)

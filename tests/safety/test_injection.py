@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import ValidationError
 
-from memcycle import Memory
+from memcycle import Memory, Settings
 from memcycle.agents import views
 from memcycle.agents.views import RoleInput
 from memcycle.integrations.messages import Recall, memory_block
@@ -90,7 +90,8 @@ def test_what_an_agent_is_told_of_memory_stays_in_its_block():
 
 def watched(home, **scripts) -> tuple[Memory, dict[str, FM]]:
     models = {role: FM(script=list(script)) for role, script in scripts.items()}
-    return Memory.open(home, overrides=models, embeddings=FE(), user="ana"), models
+    settings = Settings(home=home, profile="paper")
+    return Memory.open(settings=settings, overrides=models, embeddings=FE(), user="ana"), models
 
 
 HELD = "Keeps two beehives on the roof"

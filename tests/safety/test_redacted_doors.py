@@ -33,7 +33,7 @@ class Watched:
     def __init__(self, home, roles=ROLES, **settings) -> None:
         self.home, self.embeddings = home, FakeEmbeddings()
         self.models = {role: FM(script=[lambda _: "{}"] * 40) for role in roles}
-        self.settings = Settings(home=home, **{"shards": 2, "redact": True} | settings)
+        self.settings = Settings(home=home, **{"shards": 2, "redact": True, "profile": "paper"} | settings)
         self.memory = Memory.open(
             settings=self.settings, embeddings=self.embeddings, overrides=self.models, user="ana"
         )
@@ -263,7 +263,11 @@ def test_checkpoints_of_runs_hold_none(tmp_path, shape):
 
 def test_an_answer_to_an_approval_is_kept_without_it(tmp_path):
     settings = Settings(
-        home=tmp_path / "home", shards=2, redact=True, approval=Approval(kinds=("episodic", "preference"))
+        home=tmp_path / "home",
+        shards=2,
+        redact=True,
+        profile="paper",
+        approval=Approval(kinds=("episodic", "preference")),
     )
     with Memory.open(
         settings=settings, embeddings=FakeEmbeddings(), user="ana",
