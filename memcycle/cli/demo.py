@@ -16,7 +16,7 @@ from rich.text import Text
 
 from memcycle.cli import options as opt
 from memcycle.cli.options import open_memory, settings_of
-from memcycle.cli.output import print_json, say, say_answer, say_usage, screen, shown
+from memcycle.cli.output import counted, print_json, say, say_answer, say_usage, screen, shown
 from memcycle.cli.sessions import say_probes, sources
 from memcycle.core.jsonl import read_jsonl
 from memcycle.core.turn import Conversation
@@ -278,10 +278,6 @@ def _quoted(text: str, most: int = 60) -> str:
     return f'"{flat if len(flat) <= most else flat[: most - 3] + "..."}"'
 
 
-def _count(number: int, noun: str, many: str | None = None) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {many or noun + 's'}"
-
-
 def _listed(counts: Mapping[str, int], none: str) -> str:
     return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or none
 
@@ -294,7 +290,7 @@ def _staged(event: Any, _: Texts) -> str:
     turns = event["turns"]
     if not turns:
         return "nothing new: all of it is stored"
-    return f"{_count(len(turns), 'turn')} written as said, {turns[0]} to {turns[-1]}"
+    return f"{counted(len(turns), 'turn')} written as said, {turns[0]} to {turns[-1]}"
 
 
 def _judged(event: Any, _: Texts) -> str:
@@ -302,7 +298,7 @@ def _judged(event: Any, _: Texts) -> str:
     route += f" ({event['why']})" if event["why"] else ""
     found = f"{event['relevant']} of {event['shown']} bear on it"
     conflicts = event["conflicts"]
-    contradicted = f"; {_count(conflicts, 'CONFLICT', 'CONFLICTS')}" if conflicts else ""
+    contradicted = f"; {counted(conflicts, 'CONFLICT', 'CONFLICTS')}" if conflicts else ""
     return f"{route}: {found}, {'enough' if event['sufficient'] else 'not enough'}{contradicted}"
 
 
@@ -310,19 +306,19 @@ def _applied(event: Any, texts: Texts) -> str:
     gone = event["refreshed"]
     first = f", first {texts.entries(event['facts'][:1])}" if event["facts"] else ""
     superseded = f"; SUPERSEDED {texts.entries(gone)}" if gone else ""
-    return f"{_count(len(event['facts']), 'fact')} stored{first}{superseded}{_refused(event['rejected'])}"
+    return f"{counted(len(event['facts']), 'fact')} stored{first}{superseded}{_refused(event['rejected'])}"
 
 
 def _answered(event: Any, texts: Texts) -> str:
     sources = event["evidence"]
     first = f", the first {texts.entries(sources[:1])}" if sources else ""
-    return f"{event['mode']} from {_count(len(sources), 'source')}{first}"
+    return f"{event['mode']} from {counted(len(sources), 'source')}{first}"
 
 
 def _probed(event: Any, texts: Texts) -> str:
     first = texts.probe(event["probes"][0]) if event["probes"] else None
     said = f", first {_quoted(first.question)}" if first else ""
-    return f"{_count(len(event['probes']), 'probe')} made from the turns{said}"
+    return f"{counted(len(event['probes']), 'probe')} made from the turns{said}"
 
 
 def _probe_answered(event: Any, texts: Texts) -> str:
@@ -351,7 +347,7 @@ def _proposed(probe: "Probe | None") -> str:
 
 
 def _committed(event: Any, _: Texts) -> str:
-    said = f"{_count(event['committed'], 'memory', 'memories')} active now"
+    said = f"{counted(event['committed'], 'memory', 'memories')} active now"
     if event["probes"]:
         said += f"; probes passed {event['passed_before']} -> {event['passed_after']} of {event['probes']}"
     return said + ("; UNVERIFIED" if event["status"] == "committed_unverified" else "")
@@ -360,30 +356,30 @@ def _committed(event: Any, _: Texts) -> str:
 _TOLD: Mapping[str, Callable[[Any, Texts], str]] = {
     "staged": _staged,
     "planned": lambda event, _: f"searches planned: {_listed(event['searches'], 'none')}",
-    "found": lambda event, _: f"{_count(event['candidates'], 'candidate')} so far",
+    "found": lambda event, _: f"{counted(event['candidates'], 'candidate')} so far",
     "judged": _judged,
     "settled": lambda event, texts: f"outdated by time: {texts.entries(event['outdated']) or 'nothing'}",
     "guided": lambda event, _: (
         f"{event['keep']} to keep, {event['redundant']} known already, {event['conflicts']} in conflict"
     ),
-    "drafted": lambda event, _: f"{_count(event['facts'], 'fact')} drafted",
+    "drafted": lambda event, _: f"{counted(event['facts'], 'fact')} drafted",
     "allowed": lambda event, _: _listed(event["edits"], "nothing to write") + _refused(event["rejected"]),
     "applied": _applied,
     "triggered": lambda event, _: "an episode ends" if event["episodes"] else "the topic goes on",
-    "remembered": lambda event, _: f"{_count(len(event['facts']), 'fact')} read from the turns",
+    "remembered": lambda event, _: f"{counted(len(event['facts']), 'fact')} read from the turns",
     "thought": lambda event, _: "answerable" if event["answerable"] else "not answerable yet",
     "refined": lambda event, _: "asks anew" if event["new_query"] else "nothing left to try",
     "answered": _answered,
-    "opened": lambda event, _: f"{_count(event['waiting'], 'turn')} still to be read",
+    "opened": lambda event, _: f"{counted(event['waiting'], 'turn')} still to be read",
     "summarised": lambda event, texts: texts.entries(event["episodes"]) or "nothing left to summarise",
     "probed": _probed,
     "probe_answered": _probe_answered,
-    "graded": lambda event, _: f"{_count(len(event['failed']), 'probe')} failed",
+    "graded": lambda event, _: f"{counted(len(event['failed']), 'probe')} failed",
     "repair_tried": _repair_tried,
     "repair_decided": lambda event, _: f"{event['decision']} what the repair proposes",
-    "repair_written": lambda event, _: f"{_count(len(event['entries']), 'repair')} written so far",
+    "repair_written": lambda event, _: f"{counted(len(event['entries']), 'repair')} written so far",
     "rolled_back": lambda event, _: (
-        f"{_count(event['repairs'], 'repair')} rolled back" if event["repairs"] else "every repair helped"
+        f"{counted(event['repairs'], 'repair')} rolled back" if event["repairs"] else "every repair helped"
     ),
     "maintained": lambda event, _: _listed(
         {key: event[key] for key in ("merged", "reinforced", "expired", "superseded")}, "nothing to tidy"

@@ -63,6 +63,11 @@ def listing(*columns: Column | str) -> Table:
     return Table(*columns, box=None, padding=(0, 1), pad_edge=False, header_style="bold")
 
 
+def counted(number: int, noun: str, many: str | None = None) -> str:
+    """A number with its noun: "1 turn", "2 turns"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {many or noun + 's'}"
+
+
 def say(*parts: str | Text | tuple[str, str]) -> None:
     """A line of the result, of plain and of `(text, style)` parts."""
     screen().print(Text.assemble(*parts), soft_wrap=True)

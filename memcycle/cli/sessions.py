@@ -14,6 +14,7 @@ from rich.text import Text
 from memcycle.cli import options as opt
 from memcycle.cli.options import SHORT, only_user, open_memory, settings_of
 from memcycle.cli.output import (
+    counted,
     listing,
     note,
     one_line,
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from memcycle.results import Ended, SessionDetail, SessionSummary
 
 _VERDICT = {"passed": "green", "failed": "red", "ungraded": "yellow"}
+_NOTHING_TO_ASK = "nothing in it says enough to be asked for"
+_WIDE = 100
+"""Columns that the list of sessions takes with all words on one line."""
 _LABELS = 8
 """Columns for the names of the lines."""
 
@@ -165,6 +169,8 @@ def sessions(
         note(f"No sessions of user {owner!r} in workspace {workspace!r}.")
         return
     screen().print(_table(found))
+    if any(one.status == "committed" and not one.probes for one in found):
+        say((f"no probes: {_NOTHING_TO_ASK}", "dim"))
     for one in found:
         if one.reason:
             command = verify_command(one.session, owner, workspace, settings.home)
@@ -368,24 +374,29 @@ def _command(names: list[str], session_id: str, user: str, workspace: str, home:
 def _table(found: "list[SessionSummary]") -> Table:
     waiting = any(one.staged for one in found)
     counts = ("turns", "staged") if waiting else ("turns",)
-    found_and_done = ("repairs", "rolled back", "merged", "calls")
+    # In 80 columns words go to a second line, and no column is lost: only the name gives way.
+    narrow = screen().width < _WIDE
     table = listing(
-        Column("session", style="cyan", overflow="fold", min_width=4),
-        Column("status", overflow="fold", min_width=10),
+        Column("session", style="cyan", overflow="fold"),
+        Column("status", width=10 if narrow else None),
         Column("last turn", style="dim", no_wrap=True),
         *(Column(name, justify="right", no_wrap=True) for name in counts),
-        Column("passed", no_wrap=True),
-        *(Column(name, justify="right") for name in found_and_done),
+        Column("passed", width=8 if narrow else None),
+        Column("repairs", justify="right", no_wrap=True),
+        Column("rolled back", justify="right", width=6 if narrow else None),
+        *(Column(name, justify="right", no_wrap=True) for name in ("merged", "calls")),
     )
-    table.collapse_padding = True
+    table.padding = (0, 1, 0, 0)
     for one in found:
         table.add_row(
             one_line(one.session),
-            Text(one.status, style=_STATUS[one.status]),
+            Text(one.status.replace("_", " "), style=_STATUS[one.status]),
             f"{one.last:%Y-%m-%d}" if one.last else "",
             str(one.turns),
             *([Text(str(one.staged), style="yellow" if one.staged else "dim")] if waiting else []),
-            _passed(one),
+            _passed(one)
+            if one.probes or one.status.startswith("committed")
+            else Text("not yet", style="dim"),
             str(one.repairs),
             Text(str(one.rolled_back), style="yellow" if one.rolled_back else ""),
             str(one.merged),
@@ -408,12 +419,14 @@ def _say_session(found: "SessionDetail | SessionSummary | Ended") -> None:
         (found.status, _STATUS[found.status]),
         (f"  {one_line(found.reason)}" if found.reason else "", "yellow"),
     )
-    say(examined(found))
+    say(_examined(found))
 
 
-def examined(report: "SessionReport") -> Text:
+def _examined(report: "SessionDetail | SessionSummary | Ended") -> Text:
     """What an examination found and did, in words."""
     words = Text("Passed: ").append_text(_passed(report))
+    if not report.probes and report.status == "committed":
+        words.append(f", {_NOTHING_TO_ASK}")
     if report.ungraded:
         words.append(f", {report.ungraded} ungraded", "yellow")
     words.append(f". Repairs: {report.repairs} kept, {report.rolled_back} rolled back. ")
@@ -425,4 +438,4 @@ def _extent(found: "SessionDetail") -> str:
     days = sorted({f"{time:%Y-%m-%d}" for time in (found.first, found.last) if time})
     parts = f", {found.part} parts" if found.part > 1 else ""
     staged = f", {found.staged} entries staged" if found.staged else ""
-    return f"{found.turns} turns{parts}{staged}" + (f", {' to '.join(days)}" if days else "")
+    return f"{counted(found.turns, 'turn')}{parts}{staged}" + (f", {' to '.join(days)}" if days else "")

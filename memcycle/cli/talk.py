@@ -12,7 +12,17 @@ import typer
 
 from memcycle.cli import options as opt
 from memcycle.cli.options import open_memory, settings_of, theta_of
-from memcycle.cli.output import bars, note, print_json, say, say_answer, say_refused, say_usage, shown
+from memcycle.cli.output import (
+    bars,
+    counted,
+    note,
+    print_json,
+    say,
+    say_answer,
+    say_refused,
+    say_usage,
+    shown,
+)
 from memcycle.cli.runs import Approver, RunOptions, begin_or_resume, exit_if_waiting, ingest_thread
 from memcycle.core.chat_files import read_chats
 from memcycle.core.errors import BadInput
@@ -292,14 +302,16 @@ def _say_ingested(result: "Ingested") -> None:
         return
     say(
         ("Remembered ", "bold"),
-        f"{result.turns} turns in {result.sessions} sessions: {result.facts} facts, "
-        f"{result.episodes} episodes, {result.refreshed} refreshed ({result.seconds:.1f} s).",
+        f"{counted(result.turns, 'turn')} in {counted(result.sessions, 'session')}: "
+        f"{counted(result.facts, 'fact')}, {counted(result.episodes, 'episode')}, "
+        f"{result.refreshed} refreshed ({result.seconds:.1f} s).",
     )
     if result.probes:
         say(
             ("Examined ", "bold"),
-            f"with {result.probes} probes: {result.passed_before} passed, {result.passed_after} after repair "
-            f"({result.repairs} repairs kept, {result.rolled_back} rolled back, {result.merged} merged).",
+            f"with {counted(result.probes, 'probe')}: {result.passed_before} passed, {result.passed_after} "
+            f"after repair ({counted(result.repairs, 'repair')} kept, {result.rolled_back} rolled back, "
+            f"{result.merged} merged).",
         )
     say_refused(result.rejected)
     say_usage(result.usage)

@@ -117,7 +117,7 @@ def test_the_list_in_words(home):
     assert line_of(told, "committed ").split() == [
         "1", "committed", "2024-05-08", "2", "0", "1", "->", "2", "of", "6", "1", "1", "0", "1",
     ]  # fmt: skip
-    assert "no probes" in line_of(told, "open")
+    assert "not yet" in line_of(told, "open")
     reason = line_of(told, "session 2:")
     assert "role 'prober' failed" in reason
     assert f"memcycle sessions verify 2 --user ann --home {home.home}" in reason
@@ -169,11 +169,37 @@ def test_the_only_user_need_not_be_named(home):
 
 
 def test_a_narrow_terminal_shows_every_column(home, monkeypatch):
-    with Memory.open(home.home, user="ann") as memory:
-        memory.bank.commit_session(memory.scope().within("3"))
     monkeypatch.setenv("COLUMNS", "80")
-    told = home.run("sessions", "--user", "ann").stdout
-    assert told.splitlines()[1].split()[-3:] == ["back", "merged", "calls"]
+    for waits in (True, False):
+        first, second, *rows = home.run("sessions", "--user", "ann").stdout.splitlines()
+        shown = {
+            "session",
+            "status",
+            "last",
+            "turn",
+            "turns",
+            "passed",
+            "repairs",
+            "rolled",
+            "back",
+            "merged",
+        }
+        assert set(f"{first} {second}".split()) == shown | {"calls"} | ({"staged"} if waits else set())
+        assert "unverified" in " ".join(rows[:4]).split()
+        assert all(row[-1:].isdigit() for row in rows if row[:1] in ("1", "2", "3"))
+        with Memory.open(home.home, user="ann") as memory:
+            memory.bank.commit_session(memory.scope().within("3"))
+
+
+def test_a_session_that_says_too_little_to_ask_for_says_so(cli, chat):
+    why = "no probes{} nothing in it says enough to be asked for"
+    told = cli.run("ingest", chat({"text": "Hi!"}), "--user", "ann").stdout
+    assert "Remembered 1 turn in 1 session: 0 facts," in told
+    assert why.format(":") in cli.run("sessions").stdout
+    [name] = [one["session"] for one in cli.json("sessions")]
+    assert why.format(",") in cli.run("session", name).stdout
+    cli.run("ingest", chat({"text": "Hello."}), "--user", "ben", "--no-verify")
+    assert why.format(":") not in cli.run("sessions", "--user", "ben").stdout
 
 
 def test_a_session_as_json(home):
@@ -222,7 +248,7 @@ def test_a_terminal_gets_colours(home, monkeypatch):
     home.run("session", "1", "--user", "ann")
     for coloured in (
         "\x1b[32mcommitted",
-        "\x1b[31mcommitted_unverified",
+        "\x1b[31mcommitted unverified",
         "\x1b[31mfailed",
         "\x1b[1;31m  ROLLED",
     ):
