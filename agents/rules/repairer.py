@@ -27,8 +27,7 @@ def repairer(value: RepairerInput) -> RepairerOutput:
     new, together = Stated(statement.text, source.speaker, source.time), frozenset[str]()
     for memory in (memory for memory in value.memories if memory.granularity == "fact"):
         if says_all(Stated.of(memory), new) or _right(value, memory, memory.text):
-            why = f"memory {memory.n} says so"
-            return RepairerOutput(op="NOOP", cause="hard to find", why=why)
+            return RepairerOutput(op="NOOP", cause="hard to find", why="a stored fact says so")
         if memory.time == source.time and same_person(memory.speaker, source.speaker):
             together |= content(memory.text)
     if content(statement.text) <= together:

@@ -148,7 +148,7 @@ def _run(memory: "Memory", *, model: str, kept: Path | None) -> None:
         )
     )
     _remember(memory, loud=True)
-    _say_examined(memory)
+    _say_examined(memory, by_rules=model == "rules")
     answers = [_ask(memory, question) for question in QUESTIONS]
     stored = _summary(memory, answers)
     screen().print(Rule("in memory now", style="dim", align="left"))
@@ -170,7 +170,7 @@ def _run(memory: "Memory", *, model: str, kept: Path | None) -> None:
         say((f'Go on with: memcycle ask "..." --user demo --home {kept}', "dim"))
 
 
-def _say_examined(memory: "Memory") -> None:
+def _say_examined(memory: "Memory", *, by_rules: bool) -> None:
     """What the sessions were examined with, and each probe that memory could not answer at first."""
     sessions = [memory.session(one.session, user=USER) for one in memory.sessions(user=USER)]
     failed = [
@@ -185,11 +185,21 @@ def _say_examined(memory: "Memory") -> None:
     repairs, back = (sum(getattr(one, name) for one in sessions) for name in ("repairs", "rolled_back"))
     screen().print(Rule("examined", style="dim", align="left"))
     say(
-        f"As each session ended, memory was asked {probes} questions made from what was said: it answered "
-        f"{passed}, and {after} after repair ({repairs} repairs kept, {back} rolled back)."
+        f"As each session ended, memory was asked {probes} questions made from what was said. It answered "
+        f"{passed} of them" + (f", and {after} after repair." if repairs or back else ".")
     )
+    if repairs or back:
+        say(
+            f"A fact was written for what was missing: {counted(repairs, 'repair')} kept, {back} rolled back."
+        )
+    else:
+        say(
+            "Nothing was repaired: a repair writes a fact that is missing"
+            + (", and without a model every statement is stored as it was said." if by_rules else ".")
+        )
     if failed:
-        say((f"It could not answer {len(failed)} of them at first; {_PROBES} at most are told:", "dim"))
+        first = f"; the first {_PROBES} of these" if len(failed) > _PROBES else ""
+        say((f"What it could not answer at first: {counted(len(failed), 'question')}{first}.", "dim"))
     shown_now = failed[:_PROBES]
     scope = memory.scope(USER)
     say_probes(shown_now, memory.bank.turns(scope, sources(shown_now)))
@@ -299,7 +309,7 @@ def _judged(event: Any, _: Texts) -> str:
     found = f"{event['relevant']} of {event['shown']} bear on it"
     conflicts = event["conflicts"]
     contradicted = f"; {counted(conflicts, 'CONFLICT', 'CONFLICTS')}" if conflicts else ""
-    return f"{route}: {found}, {'enough' if event['sufficient'] else 'not enough'}{contradicted}"
+    return f"{route}: {found}{contradicted}"
 
 
 def _applied(event: Any, texts: Texts) -> str:

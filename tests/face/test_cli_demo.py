@@ -68,6 +68,9 @@ def test_a_step_a_line_and_nothing_left_behind(cli, tmp_path, monkeypatch):
     assert any("CONFLICT" in line for line in lines)
     assert any("SUPERSEDED" in line for line in lines)
     assert "memory was asked" in shown.stdout
+    assert "Nothing was repaired: a repair writes a fact that is missing" in shown.stdout
+    judged = [line for line in lines if line.split()[:1] == ["judge"]]
+    assert not [line for line in judged if "enough" in line]
     assert "extractive" in shown.stdout
     for question in QUESTIONS:
         assert question in shown.stdout
