@@ -109,7 +109,7 @@ with Bank.open(Settings(home=home, chroma_url=url), embeddings=FakeEmbeddings())
     print("ready", flush=True)
     sys.stdin.readline()
     for n in range(10):
-        bank.stage_turns(ANN, [said(1, f"line {n} of {number}")])
+        bank.stage_turns(ANN, [said(1, f"line {n} of {number}", message_id=f"{number}-{n}")])
         apply(bank, ANN, [add(f"Ann knows fact {n}", f"told by {number}")])
 """
 
