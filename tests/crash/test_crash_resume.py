@@ -121,7 +121,7 @@ def unbroken(tmp_path_factory):
         return {"ingest": ingested, "ask": asked, "rows": rows, "answer": answer, "folder": one.folder}
 
 
-@pytest.mark.parametrize("role", ["constructor", "grader"])
+@pytest.mark.parametrize("role", ["constructor", "answerer"])
 def test_an_ingest_killed_while_a_model_answers_goes_on_there(tmp_path, server, unbroken, role):
     one = command(tmp_path / "folder", server)
     thread = one.kill_while(role, *INGEST)
