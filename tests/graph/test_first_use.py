@@ -38,7 +38,9 @@ def lived_in(tmp_path_factory):
 def test_the_first_use_of_a_new_home_blocks_nothing(what, lived_in):
     home, done = lived_in[what]
     assert done.returncode == 0, done.stderr
-    assert (home / "chroma").exists()
+    # The index is opened where a session ends; before that the ledger alone is asked.
+    assert (home / "ledger.sqlite3").exists()
+    assert (home / "chroma").exists() == (what == "memory")
 
 
 @pytest.mark.parametrize(("what", "before"), [("recall", "memory"), ("session", "remember")])
