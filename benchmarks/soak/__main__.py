@@ -27,7 +27,7 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -256,6 +256,9 @@ def main(
     minutes: Annotated[float, typer.Option(min=0, help="How long new sessions are begun.")] = 5,
     latency_ms: Annotated[float, typer.Option(min=0, help="What a model call takes.")] = 300,
     processes: Annotated[int, typer.Option(min=1, help="1: embedded index; more share a Chroma server.")] = 1,
+    profile: Annotated[
+        Literal["lean", "paper"], typer.Option(help="paper: every role asked, which is most to do at once.")
+    ] = "paper",
     seed: Annotated[int, typer.Option(help="What users do is drawn by it.")] = 1,
     keep: Annotated[
         Path | None, typer.Option(help="Folder, new or empty, in which what is stored stays; else none does.")
@@ -270,7 +273,7 @@ def main(
     with place as folder, Console(stderr=True).status("") as status:
         result = Soak(users, processes, latency_ms / 1000)
         try:
-            settings = Settings(home=Path(folder) / "home")
+            settings = Settings(home=Path(folder) / "home", profile=profile)
             soak(settings, result, seconds=60 * minutes, seed=seed, tell=status.update)
         except StoreError as error:
             sys.stderr.write(f"{error}\n")
