@@ -116,7 +116,8 @@ def _add(parent: typer.Typer, name: str, command: Command | Group, panel: str | 
     # A line that is indented further goes on with the one before.
     lines = inspect.cleandoc(examples).replace("\n    ", " ").splitlines()
     shown: dict[str, Any] = {
-        "help": about,
+        # Lines are broken for whoever reads the help, not as the source breaks them.
+        "help": "\n\n".join(" ".join(one.split()) for one in about.split("\n\n")),
         "epilog": "\n\n".join(("[bold]Examples[/bold]", *lines)) if lines else None,
     }
     if not isinstance(command, Group):

@@ -381,7 +381,7 @@ def _table(found: "list[SessionSummary]") -> Table:
         Column("status", width=10 if narrow else None),
         Column("last turn", style="dim", no_wrap=True),
         *(Column(name, justify="right", no_wrap=True) for name in counts),
-        Column("passed", width=8 if narrow else None),
+        Column("passed", width=(8 if waiting else 11) if narrow else None),
         Column("repairs", justify="right", no_wrap=True),
         Column("rolled back", justify="right", width=6 if narrow else None),
         *(Column(name, justify="right", no_wrap=True) for name in ("merged", "calls")),

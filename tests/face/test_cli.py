@@ -64,6 +64,11 @@ COMMANDS = [
 ]
 
 
+def test_help_breaks_its_lines_where_the_terminal_ends():
+    shown = CliRunner().invoke(app, ["sessions", "end", "--help"], env={"COLUMNS": "200"}).stdout
+    assert any("does not wait for it. Exits with 3 where a person's" in line for line in shown.splitlines())
+
+
 def test_version_and_help():
     version = CliRunner().invoke(app, ["--version"])
     assert version.exit_code == 0
