@@ -71,7 +71,23 @@ class RoleFailed(MemcycleError):
         return f"role {self.role!r} failed"
 
     def __reduce__(self) -> tuple[type["RoleFailed"], tuple[str, str, str]]:
-        return (RoleFailed, (self.role, self.why, self.excerpt))
+        return (type(self), (self.role, self.why, self.excerpt))
+
+
+BUDGET = "the budget of "
+"""How the words of a budget that is used up begin."""
+
+
+class BudgetUsed(RoleFailed):
+    """A role that was not asked, since the budget of the run or of the day is used up: `why` says which."""
+
+    def __str__(self) -> str:
+        return self.why
+
+    @property
+    def brief(self) -> str:
+        """All of it: it quotes nobody."""
+        return self.why
 
 
 class PromptError(BadInput):

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from typing_extensions import TypedDict
@@ -11,11 +11,13 @@ from memcycle.core.scope import Scope
 
 
 class RoleUsage(TypedDict):
-    """Calls and tokens of one role."""
+    """Calls and tokens of one role. `cached`: how many of those read its provider had in its cache; left out
+    where it had none or does not tell."""
 
     calls: int
     input_tokens: int
     output_tokens: int
+    cached: NotRequired[int]
 
 
 Usage = dict[str, RoleUsage]
@@ -31,6 +33,8 @@ def add_usage(left: Usage | None, right: Usage | None) -> Usage:
             input_tokens=seen["input_tokens"] + count["input_tokens"],
             output_tokens=seen["output_tokens"] + count["output_tokens"],
         )
+        if cached := seen.get("cached", 0) + count.get("cached", 0):
+            total[role]["cached"] = cached
     return total
 
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
@@ -87,6 +87,57 @@ class Approval(Part):
         return self.delete or self.update or bool(self.kinds)
 
 
+class Spent(NamedTuple):
+    """Calls of models, and tokens they read and wrote."""
+
+    calls: int
+    tokens: int
+
+
+class Limit(NamedTuple):
+    """How many at most; None is no limit."""
+
+    calls: int | None
+    tokens: int | None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is limited."""
+        return self.calls is not None or self.tokens is not None
+
+    def reached(self, spent: Spent) -> str:
+        """Which of them is used up, in words; empty where none is."""
+        each = zip(spent._fields, spent, self, strict=True)
+        return next((f"{n} of {most} {what}" for what, n, most in each if most is not None and n >= most), "")
+
+
+class Budget(Part):
+    """What models may be asked for; no limit by default. At its end memory goes on without a model.
+
+    A run is one call of a graph with all that runs in it, or of the graph it is a node of. A day is one of
+    the user's zone, in all workspaces and processes; it counts from when it is limited. Looked at before a
+    role is asked: what was begun is finished, so that a few calls for replies that did not fit, and the
+    tokens of calls made side by side, may come on top.
+    """
+
+    calls_a_run: int | None = Field(None, ge=0, description="calls of a model in one run")
+    tokens_a_run: int | None = Field(None, ge=0, description="tokens read and written in one run")
+    calls_a_day: int | None = Field(None, ge=0, description="calls of a model for one user on one day")
+    tokens_a_day: int | None = Field(
+        None, ge=0, description="tokens read and written for one user on one day"
+    )
+
+    @property
+    def run(self) -> Limit:
+        """Of one run."""
+        return Limit(self.calls_a_run, self.tokens_a_run)
+
+    @property
+    def day(self) -> Limit:
+        """Of one user on one day."""
+        return Limit(self.calls_a_day, self.tokens_a_day)
+
+
 class Retention(Part):
     """How long, or how many, entries of some kind are kept.
 
@@ -133,6 +184,7 @@ class Settings(Part):
         profile: `lean`, as shipped: roles on a model share calls, or run in code where code knows the answer.
             `paper`: each is asked on its own, as the papers have it. Both are the same graphs.
         asks: By role, whether it is asked on its own whatever the profile says: `{"judge": True}`.
+        budget: How much models may be asked for, by run and by day and user; no limit by default.
         approval: What a person is asked about before it is written, also in words such as `delete,update`;
             nothing by default.
         redact: Secrets taken out of all text before it is stored, embedded or shown to a model; True is the
@@ -158,6 +210,7 @@ class Settings(Part):
     idle_after: float | None = Field(default=HALF_AN_HOUR, gt=0, le=YEAR, allow_inf_nan=False)
     profile: Literal["lean", "paper"] = "lean"
     asks: dict[str, bool] = Field(default_factory=dict)
+    budget: Budget = Field(default_factory=Budget)
     verification: Verification = Field(default_factory=Verification)
     retention: tuple[Retention, ...] = ()
     approval: Approval = Field(default_factory=Approval)
@@ -228,8 +281,8 @@ class Settings(Part):
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ, **explicit: Any) -> Self:
         """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_CHROMA_URL`, `_REDACT` (true or false),
-        `_PROFILE`, `_VISIBILITY` (user or session), `_IDLE_AFTER` (seconds, or none) and `_APPROVAL` (words
-        by commas).
+        `_PROFILE`, `_VISIBILITY` (user or session), `_IDLE_AFTER` (seconds, or none), `_APPROVAL` (words
+        by commas), and `_MAX_CALLS_A_DAY` and so on for each field of `Budget`.
 
         Explicit values win.
         """
@@ -239,5 +292,8 @@ class Settings(Part):
         )  # fmt: skip
         named = {key: env.get(f"MEMCYCLE_{key.upper()}") for key in names}
         values: dict[str, Any] = {key: value for key, value in named.items() if value}
+        limits = {key: env.get(f"MEMCYCLE_MAX_{key.upper()}") for key in Budget.model_fields}
+        if any(limits.values()):
+            values["budget"] = {key: value for key, value in limits.items() if value}
         values.update({key: value for key, value in explicit.items() if value is not None})
         return cls(**values)

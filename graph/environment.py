@@ -15,6 +15,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Approval, Settings
 from memcycle.core.theta import Switches, Theta
 from memcycle.core.theta_space import Category, Clamped
+from memcycle.graph.budget import Purse
 from memcycle.graph.context import Context, ScopeOf, run_context, run_scope
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import AtomicFacts, Made, Organisation
@@ -172,7 +173,18 @@ class GraphRun:
         """
         wanted = role not in REQUIRED if optional is None else optional
         runnable, shared = getattr(self.env.roles, role), self.is_lean(role)
-        return Call(role, runnable, value, self.context.prompts, wanted, OUTPUTS[role], shared)
+        purse = self.purse_of(role)
+        return Call(role, runnable, value, self.context.prompts, wanted, OUTPUTS[role], shared, purse)
+
+    def purse_of(self, role: str, scope: Scope | None = None) -> Purse | None:
+        """What this role is paid from; None where nothing limits it, or it runs without a model.
+
+        Args:
+            scope: Whose; by default of whom the run is about.
+        """
+        budget = self.settings.budget
+        limited = (budget.run.is_set or budget.day.is_set) and not self.env.roles.by_rules(role)
+        return Purse(self.settings, self.bank, scope or self.scope) if limited else None
 
     def ask(self, role: str, value: Any) -> Generator[Call, Any, Any]:
         """A role's output: asked on its own, else by the role's rules."""

@@ -7,9 +7,10 @@ A node that calls no role is a plain function. The same body serves `invoke` and
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -26,6 +27,7 @@ from memcycle.agents.views import RoleOutput
 from memcycle.core.driver import adrive, drive
 from memcycle.core.errors import RoleFailed, all_complaints
 from memcycle.core.probe import RoleUsage, Usage
+from memcycle.graph.budget import Purse
 
 StateT = TypeVar("StateT")
 _log = logging.getLogger(__name__)
@@ -61,7 +63,7 @@ class Call:
 
     `optional`: the run goes on without it, so that a failure of its provider is one of the role. `output`:
     what it must give, where that is looked at. `shared`: several of them that are yielded together are one
-    call of the model.
+    call of the model. `purse`: what is asked whether it may be made, where that is limited.
     """
 
     role: str
@@ -71,13 +73,15 @@ class Call:
     optional: bool = False
     output: type[RoleOutput] | None = None
     shared: bool = False
+    purse: Purse | None = None
 
 
 Step = Generator["Call | Sequence[Call]", Any, dict[str, Any]]
 
 
 class _Meter(BaseCallbackHandler):
-    """Counts the chat calls a role makes and the tokens the provider reports."""
+    """Counts the chat calls a role makes and the tokens the provider reports: of all its calls in this node,
+    and of this one, in `calls` and `tokens`."""
 
     run_inline = True
     """It only counts: a thread for each of its events would cost more than a call's own work."""
@@ -93,25 +97,34 @@ class _Meter(BaseCallbackHandler):
         return True
 
     def __init__(self, role: str, into: Usage) -> None:
-        self.role, self.into = role, into
+        self.calls = self.tokens = 0
         self.count = into.setdefault(role, RoleUsage(calls=0, input_tokens=0, output_tokens=0))
 
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
-        self.count["calls"] += 1
+        self._call()
         for generations in response.generations:
             for generation in generations:
                 usage = getattr(getattr(generation, "message", None), "usage_metadata", None) or {}
-                self._add(usage.get("input_tokens"), usage.get("output_tokens"))
+                details = usage.get("input_token_details") or {}
+                self._add(usage.get("input_tokens"), usage.get("output_tokens"), details.get("cache_read"))
 
     def on_llm_error(self, error: BaseException, **_: Any) -> None:
         """A call that failed was a call; the OpenAI SDK raises on a cut reply and hands its usage along."""
-        self.count["calls"] += 1
+        self._call()
         usage = getattr(getattr(error, "completion", None), "usage", None)
-        self._add(getattr(usage, "prompt_tokens", 0), getattr(usage, "completion_tokens", 0))
+        cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", 0)
+        self._add(getattr(usage, "prompt_tokens", 0), getattr(usage, "completion_tokens", 0), cached)
 
-    def _add(self, input_tokens: int | None, output_tokens: int | None) -> None:
+    def _call(self) -> None:
+        self.calls += 1
+        self.count["calls"] += 1
+
+    def _add(self, input_tokens: int | None, output_tokens: int | None, cached: int | None) -> None:
+        self.tokens += (input_tokens or 0) + (output_tokens or 0)
         self.count["input_tokens"] += input_tokens or 0
         self.count["output_tokens"] += output_tokens or 0
+        if cached:
+            self.count["cached"] = self.count.get("cached", 0) + cached
 
 
 @dataclass
@@ -153,11 +166,9 @@ def _failing_as_role(call: Call) -> Iterator[None]:
         raise RoleFailed(call.role, f"its provider failed ({type(error).__name__})") from error
 
 
-def _config(call: Call, config: RunnableConfig, usage: Usage) -> RunnableConfig:
+def _config(call: Call, config: RunnableConfig, meter: _Meter) -> RunnableConfig:
     """The configuration a role is run with: its name and tag for tracers, a meter, this run's prompts."""
-    own = RunnableConfig(
-        run_name=call.role, tags=[f"memcycle:{call.role}"], callbacks=[_Meter(call.role, usage)]
-    )
+    own = RunnableConfig(run_name=call.role, tags=[f"memcycle:{call.role}"], callbacks=[meter])
     if call.prompts:
         own["configurable"] = {PROMPTS: dict(call.prompts)}
     return merge_configs(config, own)
@@ -325,17 +336,42 @@ def _shared(calls: Sequence[Call]) -> ModelRole[Any, Any] | None:
     return first if isinstance(first, ModelRole) and same else None
 
 
+def _asked(call: Call, ask: Callable[[RunnableConfig], Any], config: RunnableConfig, usage: Usage) -> Any:
+    """What a role says, where the budget lets it be asked."""
+    meter = _Meter(call.role, usage)
+    with _failing_as_role(call):
+        if call.purse is None:
+            return ask(_config(call, config, meter))
+        call.purse.take(call.role)
+        try:
+            return ask(_config(call, config, meter))
+        finally:
+            call.purse.settle(meter.calls, meter.tokens)
+
+
+async def _aasked(
+    call: Call, ask: Callable[[RunnableConfig], Awaitable[Any]], config: RunnableConfig, usage: Usage
+) -> Any:
+    meter = _Meter(call.role, usage)
+    with _failing_as_role(call):
+        if call.purse is None:
+            return await ask(_config(call, config, meter))
+        await asyncio.to_thread(call.purse.take, call.role)
+        try:
+            return await ask(_config(call, config, meter))
+        finally:
+            await asyncio.to_thread(call.purse.settle, meter.calls, meter.tokens)
+
+
 def _invoke(calls: "Call | Sequence[Call]", config: RunnableConfig, account: _Account) -> Any:
     if isinstance(calls, Call):
-        with _failing_as_role(calls):
-            reply = calls.runnable.invoke(calls.input, _config(calls, config, account.usage))
-            return account.take(calls, _output(calls, reply))
+        reply = _asked(calls, partial(calls.runnable.invoke, calls.input), config, account.usage)
+        return account.take(calls, _output(calls, reply))
     replies: list[Any] = []
     if (role := _shared(calls)) is not None:
-        inputs, own = [call.input for call in calls], _config(calls[0], config, account.usage)
+        inputs = [call.input for call in calls]
         try:
-            with _failing_as_role(calls[0]):
-                found = role.together(inputs, own)
+            found = _asked(calls[0], partial(role.together, inputs), config, account.usage)
         except RoleFailed as failed:
             return [failed for _ in calls]
         return [account.take(calls[0], reply) for reply in found]
@@ -349,14 +385,12 @@ def _invoke(calls: "Call | Sequence[Call]", config: RunnableConfig, account: _Ac
 
 async def _ainvoke(calls: "Call | Sequence[Call]", config: RunnableConfig, account: _Account) -> Any:
     if isinstance(calls, Call):
-        with _failing_as_role(calls):
-            reply = await calls.runnable.ainvoke(calls.input, _config(calls, config, account.usage))
-            return account.take(calls, _output(calls, reply))
+        reply = await _aasked(calls, partial(calls.runnable.ainvoke, calls.input), config, account.usage)
+        return account.take(calls, _output(calls, reply))
     if (role := _shared(calls)) is not None:
-        inputs, own = [call.input for call in calls], _config(calls[0], config, account.usage)
+        inputs = [call.input for call in calls]
         try:
-            with _failing_as_role(calls[0]):
-                found = await role.atogether(inputs, own)
+            found = await _aasked(calls[0], partial(role.atogether, inputs), config, account.usage)
         except RoleFailed as failed:
             return [failed for _ in calls]
         return [account.take(calls[0], reply) for reply in found]

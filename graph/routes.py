@@ -208,6 +208,11 @@ def after_waiting(state: SessionState) -> Literal["turns wait", "none wait", "no
     return "turns wait" if state["waiting"] else "none wait"
 
 
+def after_close(state: SessionState) -> Literal["all read", "turns wait"]:
+    """A session of which no budget was left to read all stays open."""
+    return "all read" if state["open"] else "turns wait"
+
+
 def after_episode(state: SessionState, policy: Policy) -> Literal["to be examined", "as it is"]:
     """The examination can be switched off (MemMA/E), or left out of one run."""
     wanted = policy.switches.verify and state.get("verify") is not False

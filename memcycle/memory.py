@@ -776,7 +776,10 @@ class Memory:
             self._watch(scope)
             return
         run = self._end_run(session, scope.user, scope.workspace, None, verify=None)
-        Runs(self.graphs, self.bank, self.threads).invoke(run)
+        ended = Runs(self.graphs, self.bank, self.threads).invoke(run)
+        # No budget was left to read it.
+        if ended.pending is None and ended.status in ("open", "verifying"):
+            self._watch(scope)
 
     def _give_up(self, scope: Scope, error: BaseException) -> None:
         """The last resort: nothing said waits for ever. The error's words are left out: they may quote it."""

@@ -203,7 +203,8 @@ class Ended(SessionReport, _Session, Outcome):
     Attributes:
         session: The session that ended.
         status: `committed`, or `committed_unverified` with the `reason` why it was not examined; `open`
-            where turns that came meanwhile wait for the next end; `verifying` while a person is asked.
+            where turns that came meanwhile, or that no budget was left to read, wait for the next end;
+            `verifying` while a person is asked, or where the budget was used up on the way.
         episodes: Ids of the episodes its last turns became.
         rejected: What was proposed of turns that had waited to be read, and not stored.
         warnings: What did not go as it should, in words.

@@ -5,7 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +15,7 @@ from memcycle.core.errors import BadInput, StoreError
 from memcycle.core.probe import Probe, Repair, SessionReport
 from memcycle.core.redaction import Redactor
 from memcycle.core.scope import Scope
-from memcycle.core.settings import Settings
+from memcycle.core.settings import Limit, Settings, Spent
 from memcycle.core.turn import Turn
 from memcycle.core.world import World
 from memcycle.stores import doctor, edits, forgetting, maintenance, portable, sessions, undo
@@ -705,6 +705,26 @@ class Bank:
             return sessions.commit(writer, scope, until, unverified, report or SessionReport())
 
     # Upkeep
+
+    def spent(self, scope: Scope, day: date) -> Spent:
+        """What models were asked for on a day of the user's, in all workspaces, where that is limited."""
+        with self.ledger.look() as conn:
+            return meta.spent(conn, scope.user, day.isoformat())
+
+    def spend(self, scope: Scope, day: date, more: Spent, limit: Limit | None = None) -> str:
+        """Adds to that, unless the limit is reached, which all processes share.
+
+        Returns:
+            What is used up, in words, and then nothing was added.
+
+        Raises:
+            StoreError: it cannot be written now.
+        """
+        with self.ledger.write() as conn:
+            reached = limit.reached(meta.spent(conn, scope.user, day.isoformat())) if limit else ""
+            if not reached:
+                meta.spend(conn, scope, day.isoformat(), more)
+        return reached
 
     def mention(self, scope: Scope, names: Iterable[str]) -> None:
         """Notes that a question named somebody or something, for `maintain`: one small write.

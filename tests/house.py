@@ -39,11 +39,11 @@ LIMITS: Mapping[str, int] = {
     # Requests to forget, and what a change bears on, are told by their words in six languages; evidence is
     # told from small talk in as many. Sessions end by themselves: in graphs, by the clock, by command.
     # Arguments are refused by name. Words are written before anything is asked, once however often given, and
-    # anew when edited. Roles share calls in the lean profile.
-    "installed lines": 40_500,
+    # anew when edited. Roles share calls in the lean profile. Calls and tokens are held to a budget.
+    "installed lines": 40_800,
     # Once 2,500: what a model is asked for is counted in each profile.
     "benchmark lines": 2_650,
-    "modules": 200,
+    "modules": 201,
     "longest chain": 18,
     "classes over files": 0,
     "imports upwards": 0,

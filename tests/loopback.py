@@ -62,6 +62,7 @@ class Reply:
         arguments: Sent as a tool call's argument string instead of content.
         refusal: Sent as the refusal. choices: False sends an empty list.
         content: Sent as is instead of text (content parts).
+        cached: Tokens of the prompt that are said to come from the provider's cache.
         hang: Seconds to wait before anything is sent (ended early when the server closes).
     """
 
@@ -76,6 +77,7 @@ class Reply:
     refusal: str | None = None
     choices: bool = True
     content: Any = None
+    cached: int = 0
     hang: float = 0
 
 
@@ -265,6 +267,9 @@ def _payload(reply: Reply, body: Body) -> Body:
     )
     # Tokens are guessed from the length of what was asked and said.
     read, written = len(json.dumps(body["messages"])) // 4, max(1, len(said) // 4)
+    usage: Body = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    if reply.cached:
+        usage["prompt_tokens_details"] = {"cached_tokens": reply.cached}
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reply.finish}
     return {
         "id": "chatcmpl-loopback",
@@ -272,7 +277,7 @@ def _payload(reply: Reply, body: Body) -> Body:
         "created": 0,
         "model": body["model"],
         "choices": [choice] if reply.choices else [],
-        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
+        "usage": usage,
     }
 
 

@@ -13,7 +13,7 @@ from memcycle.agents.guide import GuideOutput
 from memcycle.agents.provider_errors import may_pass
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import same_text
-from memcycle.core.errors import RoleFailed, is_too_long
+from memcycle.core.errors import BudgetUsed, RoleFailed, is_too_long
 from memcycle.core.language.tokens import approx_tokens, content_stems
 from memcycle.core.theta import Extraction
 from memcycle.graph.environment import GraphRun
@@ -131,30 +131,15 @@ class _Reader:
 
     def _window(self, value: ConstructorInput) -> Reading:
         """What one call reads, tried again with growing waits while that may help."""
-        numbers, size = [turn.n for turn in value.turns], _size(value)
-        refusal = Read(
-            unread=numbers,
-            warnings=[
-                f"turn {n} of the chunk: not read, as far as it is longer than the model takes"
-                for n in numbers
-            ],
-            trouble="it is more than the model takes",
-            too_long=True,
-        )
-        if self._refused is not None and size >= self._refused:
-            return refusal
+        if self._refused is not None and _size(value) >= self._refused:
+            return _refusal(value)
         for tried in range(self._how.retries + 1):
             try:
                 output: ConstructorOutput = yield self._run.call("constructor", value)
-            except RoleFailed as failed:
-                found = Read(unread=numbers, warnings=[str(failed)], trouble=failed.brief)
-            except Exception as error:
-                if is_too_long(error):
-                    self._refused = size
-                    return refusal
-                if not may_pass(error):
-                    raise
-                found = Read(unread=numbers, trouble=type(error).__name__, error=error)
+            except Exception as error:  # noqa: BLE001 - `_failed` raises what it does not know
+                found, may_help = self._failed(value, error)
+                if not may_help:
+                    return found
             else:
                 if not output.cut:
                     return Read(facts=list(output.facts))
@@ -163,6 +148,20 @@ class _Reader:
             if tried < self._how.retries:
                 self._run.bank.world.sleep(self._how.wait * 2**tried)
         return found
+
+    def _failed(self, value: ConstructorInput, error: Exception) -> tuple[Read, bool]:
+        """What came of a call that failed, and whether it may help to try again."""
+        unread = [turn.n for turn in value.turns]
+        if isinstance(error, BudgetUsed):  # nor does it help to read less
+            return Read(unread=unread, warnings=[str(error)]), False
+        if isinstance(error, RoleFailed):
+            return Read(unread=unread, warnings=[str(error)], trouble=error.brief), True
+        if is_too_long(error):
+            self._refused = _size(value)
+            return _refusal(value), False
+        if not may_pass(error):
+            raise error
+        return Read(unread=unread, trouble=type(error).__name__, error=error), True
 
     def _parts(self, value: ConstructorInput, whole: Read) -> list[ConstructorInput]:
         """What is read in place of what could not be read whole; nothing where that is no use."""
@@ -181,6 +180,15 @@ class _Reader:
         halves = _halves(turns[0].text) if approx_tokens(turns[0].text) >= 2 * LEAST else []
         pieces = [turns[0].model_copy(update={"text": half}) for half in halves]
         return [bare.model_copy(update={"turns": [piece]}) for piece in pieces]
+
+
+def _refusal(value: ConstructorInput) -> Read:
+    """What came of what is longer than the model takes."""
+    unread = [turn.n for turn in value.turns]
+    warnings = [
+        f"turn {n} of the chunk: not read, as far as it is longer than the model takes" for n in unread
+    ]
+    return Read(unread=unread, warnings=warnings, trouble="it is more than the model takes", too_long=True)
 
 
 def _windows(value: ConstructorInput, size: int) -> list[ConstructorInput]:

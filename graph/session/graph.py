@@ -68,7 +68,12 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
         route=routes.after_waiting,
         to={"turns wait": "catch_up", "none wait": "close_episode", "nothing new": END},
     )
-    graph.add("close_episode", nodes.close_episode, to="apply_episode")
+    graph.add(
+        "close_episode",
+        nodes.close_episode,
+        route=routes.after_close,
+        to={"all read": "apply_episode", "turns wait": END},
+    )
     graph.add(
         "apply_episode",
         nodes.apply_episode,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SHORTEST_EPISODE = 2
 """Turns of the shortest episode: a single turn is its own summary."""
 
+UNREAD = "the session stays open: its turns wait until a model may read them, and its next end takes it up"
 SKIPPED = "its examination was skipped on request"
 
 
@@ -44,6 +45,8 @@ def find_waiting(state: SessionState, run: GraphRun) -> dict[str, Any]:
     fresh |= {"open": True, "waiting": waiting, "owner": owner and owner.model_dump()}
     if state.get("verify") is False:
         fresh["unverified"] = SKIPPED
+    if waiting and (unread := _unaffordable(run, scope)):
+        return {**fresh, **_left_open(scope.session, info, [unread])}
     done = info.is_committed and not info.staged and not waiting
     if done and state.get("verify") is not True:
         return {**fresh, **_nothing_to_end(scope.session, info)}
@@ -66,14 +69,30 @@ def _taken(run: GraphRun) -> Scope | None:
     return run.bank.take_idle(since, caller.base, but=caller)
 
 
-def _nothing_to_end(session: str | None, info: "SessionInfo | None") -> dict[str, Any]:
+def _nothing_to_end(
+    session: str | None, info: "SessionInfo | None", warnings: Sequence[str] = ()
+) -> dict[str, Any]:
     counts = SessionReport().model_dump(exclude={"usage"})
-    result = {**_status(session, info), **counts, "episodes": [], "rejected": [], "warnings": []}
+    result = {**_status(session, info), **counts, "episodes": [], "rejected": [], "warnings": [*warnings]}
     return {"open": False, "verify": None, "result": result}
 
 
+def _left_open(session: str | None, info: "SessionInfo | None", warnings: Sequence[str]) -> dict[str, Any]:
+    return _nothing_to_end(session, info, [*warnings, UNREAD])
+
+
+def _unaffordable(run: GraphRun, scope: Scope) -> str:
+    """Why no model may read turns now, in words; nothing where one may."""
+    purse = run.purse_of("constructor", scope)
+    return purse.empty() if purse is not None else ""
+
+
 def close_episode(state: SessionState, run: GraphRun) -> Step:
-    """The Episode writer summarises what is left of the session."""
+    """The Episode writer summarises what is left of the session; one that was not all read stays open."""
+    if state["waiting"] and _unaffordable(run, run.scope):
+        unread = {turn.id for turn in run.bank.unprocessed(run.scope)}
+        if not unread.isdisjoint(state["waiting"]):
+            return _left_open(run.scope.session, run.bank.session(run.scope), state["warnings"])
     segment = [turn for turn in run.bank.open_segment(run.scope) if turn.position <= state["until"]]
     end = segment[-1].position if segment else None
     if len(segment) < SHORTEST_EPISODE or not tell(segment):

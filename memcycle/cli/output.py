@@ -221,7 +221,9 @@ def say_usage(usage: "Usage") -> None:
         calls = sum(count["calls"] for count in usage.values())
         read = sum(count["input_tokens"] for count in usage.values())
         written = sum(count["output_tokens"] for count in usage.values())
-        say((f"{calls} model calls, {read} tokens read, {written} written", "dim"))
+        cached = sum(count.get("cached", 0) for count in usage.values())
+        known = f" ({cached} from the provider's cache)" if cached else ""
+        say((f"{calls} model calls, {read} tokens read{known}, {written} written", "dim"))
 
 
 def bars() -> Progress:

@@ -322,7 +322,7 @@ def _end(
 
 def _say_ended(ended: "Ended", owner: str, workspace: str, home: Path) -> None:
     _say_session(ended)
-    for warning in ended.warnings:
+    for warning in dict.fromkeys(ended.warnings):
         note(f"Note: {warning}", "yellow")
     say_refused(ended.rejected)
     say_usage(ended.usage)

@@ -25,7 +25,7 @@ from memcycle.cli.output import (
 )
 from memcycle.cli.runs import Approver, RunOptions, begin_or_resume, exit_if_waiting, ingest_thread
 from memcycle.core.chat_files import read_chats
-from memcycle.core.errors import BadInput
+from memcycle.core.errors import BUDGET, BadInput
 from memcycle.core.jsonl import read_file, read_records, read_turns
 from memcycle.core.settings import Verification
 from memcycle.core.turn import Conversation
@@ -313,6 +313,8 @@ def _say_ingested(result: "Ingested") -> None:
             f"after repair ({counted(result.repairs, 'repair')} kept, {result.rolled_back} rolled back, "
             f"{result.merged} merged).",
         )
+    for warning in dict.fromkeys(one for one in result.warnings if one.startswith(BUDGET)):
+        note(f"Note: {warning}", "yellow")
     say_refused(result.rejected)
     say_usage(result.usage)
 
@@ -386,7 +388,7 @@ def ask(
             )
 
         answer = begin_or_resume(memory, run_options, "ask", begin)
-    for warning in answer.warnings:
+    for warning in dict.fromkeys(answer.warnings):
         note(f"Note: {warning}", "yellow")
     if as_json:
         print_json(answer.model_dump(mode="json"))

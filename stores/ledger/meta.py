@@ -1,4 +1,5 @@
-"""Tables `meta`, `scrubs` and `tombstones`: what holds for the whole home, and what deletions leave behind.
+"""Tables `meta`, `scrubs`, `tombstones` and `spent`: what holds for the whole home, what deletions leave
+behind, and what models were asked for.
 
 A tombstone is a hash of what was forgotten, so that it is not stored again; it holds no content.
 """
@@ -8,6 +9,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from memcycle.core.scope import Scope
+from memcycle.core.settings import Spent
 from memcycle.stores.ledger.columns import digest, same_hash
 
 Forgotten = Literal["turn", "text", "change"]
@@ -124,3 +126,22 @@ def is_forgotten(conn: sqlite3.Connection, scope: Scope, kind: Forgotten, value:
 def erase_tombstones(conn: sqlite3.Connection, scope: Scope) -> None:
     """Removes the tombstones of a base scope."""
     conn.execute("DELETE FROM tombstones WHERE owner = ?", (digest(scope.key),))
+
+
+def spent(conn: sqlite3.Connection, user: str, day: str) -> Spent:
+    """What models were asked for on a day (YYYY-MM-DD), in all workspaces of a user."""
+    found = conn.execute(
+        "SELECT coalesce(sum(calls), 0), coalesce(sum(tokens), 0) FROM spent WHERE user = ? AND day = ?",
+        (user, day),
+    )
+    return Spent(*found.fetchone())
+
+
+def spend(conn: sqlite3.Connection, scope: Scope, day: str, more: Spent) -> None:
+    """Adds to what models were asked for on a day, in this base scope; that of another day is dropped."""
+    conn.execute(
+        "INSERT INTO spent VALUES (?, ?, ?, ?, max(?, 0), ?) ON CONFLICT (scope_key) DO UPDATE SET"
+        " calls = iif(day = excluded.day, max(calls + ?, 0), excluded.calls),"
+        " tokens = iif(day = excluded.day, tokens, 0) + excluded.tokens, day = excluded.day",
+        (scope.key, scope.user, scope.workspace, day, *more, more.calls),
+    )

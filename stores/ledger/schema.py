@@ -263,6 +263,15 @@ DROP TABLE item_gone;
 
 _MARKED = "ALTER TABLE scrubs ADD COLUMN mark TEXT NOT NULL DEFAULT '';"
 
+# What models were asked for, of the last day on which that was limited: `day` is one of the user's zone.
+_SPENT = """
+CREATE TABLE spent (
+    scope_key TEXT PRIMARY KEY, user TEXT NOT NULL, workspace TEXT NOT NULL,
+    day TEXT NOT NULL, calls INTEGER NOT NULL, tokens INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX spent_user ON spent (user, day);
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _TABLES + LEXICAL_INDEX + LEXICAL_WORDS,
     _EXAMINATION + _MENTIONS,
@@ -273,6 +282,7 @@ MIGRATIONS: tuple[str, ...] = (
     _MARKED,
     _NO_ENTRY_WORDS,
     _NO_ITEM_INDEX,
+    _SPENT,
 )
 """Step n brings a ledger from version n to n + 1. Never change one that was released; append."""
 
@@ -280,7 +290,7 @@ VERSION = len(MIGRATIONS)
 
 OF_A_SCOPE = (
     "entries", "turns", "probes", "sessions", "events", "links", "conflicts", "mentions",
-    "changes", "changed",
+    "changes", "changed", "spent",
 )  # fmt: skip
 """Tables with a `scope_key` whose rows belong to nobody else; `sources` follow their entries."""
 

@@ -264,7 +264,8 @@ def scopes_of(conn: sqlite3.Connection, user: str, workspace: str | None) -> lis
     """Base scopes of a user that hold anything."""
     found = conn.execute(
         "SELECT DISTINCT user, workspace FROM ("
-        " SELECT user, workspace FROM sessions UNION SELECT user, workspace FROM entries)"
+        " SELECT user, workspace FROM sessions UNION SELECT user, workspace FROM entries"
+        " UNION SELECT user, workspace FROM spent)"
         " WHERE user = ? AND workspace = coalesce(?, workspace) ORDER BY workspace",
         (user, workspace),
     )

@@ -12,7 +12,10 @@ from memcycle.graph.states import collect
 COUNT = st.integers(0, 10**9)
 USAGE = st.dictionaries(
     st.sampled_from(["judge", "constructor", "answerer", "prober"]),
-    st.fixed_dictionaries({"calls": COUNT, "input_tokens": COUNT, "output_tokens": COUNT}),
+    st.fixed_dictionaries(
+        {"calls": COUNT, "input_tokens": COUNT, "output_tokens": COUNT},
+        optional={"cached": st.integers(1, 10**9)},
+    ),
 )
 WORDS = st.lists(st.text(max_size=5), max_size=4)
 

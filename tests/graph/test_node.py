@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 
 from memcycle.core.errors import RoleFailed
+from memcycle.core.probe import add_usage
 from memcycle.graph.context import Context, run_context
 from memcycle.graph.node import Call, Inline, Node, nested
 from memcycle.graph.states import EvidenceState
@@ -85,6 +86,30 @@ def test_model_calls_and_tokens_are_counted_by_role(mode):
     assert run(Node("n", body), {}, mode)["usage"] == {
         "judge": {"calls": 2, "input_tokens": 14, "output_tokens": 6}
     }
+
+
+def test_tokens_of_a_providers_cache_are_counted_where_there_are_any(mode):
+    usage = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+    hit, miss, untold = (
+        {**usage, "input_token_details": {"cache_read": 5}},
+        {**usage, "input_token_details": {"cache_read": 0}},
+        usage,
+    )
+
+    def body(state):
+        said = [AIMessage("a", usage_metadata=one) for one in (hit, miss, hit, untold)]
+        model = GenericFakeChatModel(messages=iter(said))
+        for role in ("judge", "answerer", "judge", "answerer"):
+            yield Call(role, model, "x")
+        return {}
+
+    used = run(Node("n", body), {}, mode)["usage"]
+    assert used == {
+        "judge": {"calls": 2, "input_tokens": 14, "output_tokens": 6, "cached": 10},
+        "answerer": {"calls": 2, "input_tokens": 14, "output_tokens": 6},
+    }
+    assert add_usage(used, used)["judge"]["cached"] == 20
+    assert "cached" not in add_usage(used, used)["answerer"]
 
 
 def test_what_nodes_used_adds_up_also_side_by_side_and_starts_anew_with_each_run(mode):
