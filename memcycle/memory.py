@@ -5,7 +5,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from memcycle.stores.maintenance import Maintenance
 
 _CURRENT: tuple[Status, ...] = ("active", "staged")
-_NEVER = datetime.max.replace(tzinfo=UTC)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -407,13 +406,14 @@ class Memory:
             statuses: By default what recall may find; add `superseded` or `forgotten` to see more.
             limit: Entries at most.
         """
-        found = self.bank.entries(
-            self.scope(user, workspace), granularity=granularity, kind=kind, statuses=tuple(statuses)
+        return self.bank.by_time(
+            self.scope(user, workspace),
+            granularity=granularity,
+            kind=kind,
+            statuses=tuple(statuses),
+            words=(search or "").casefold().split(),
+            limit=limit,
         )
-        words = (search or "").casefold().split()
-        matching = [entry for entry in found if all(word in entry.text.casefold() for word in words)]
-        # The bank lists session after session by name; people read by time.
-        return sorted(matching, key=lambda entry: entry.observed_at or _NEVER)[:limit]
 
     def get(self, entry_id: str, *, user: str | None = None, workspace: str | None = None) -> Entry:
         """One entry.

@@ -3,9 +3,10 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,7 +30,7 @@ from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.sessions import Part, SessionInfo
 from memcycle.stores.ledger.turns import Said, TurnState
 from memcycle.stores.maintenance import Maintenance
-from memcycle.stores.search.snapshot import speakers
+from memcycle.stores.search.snapshot import spoken
 from memcycle.stores.sessions import session_of
 from memcycle.stores.writer import Writer, unknown
 
@@ -301,10 +302,38 @@ class Bank:
             ids = entries.ids_of(conn, scope, granularity=granularity, kind=kind, statuses=statuses)
             return _entries(entries.in_order(entries.by_ids(conn, scope, ids), ids))
 
+    def by_time(
+        self,
+        scope: Scope,
+        *,
+        granularity: Granularity | None = None,
+        kind: Kind | None = None,
+        statuses: Sequence[Status] = RECALLABLE,
+        words: Collection[str] = (),
+        limit: int | None = None,
+    ) -> list[Entry]:
+        """Entries of the base scope in the order they were said: the first `limit` that hold all words.
+
+        Args:
+            words: Casefolded.
+        """
+        with self.ledger.read() as conn:
+            said = entries.by_time(conn, scope, granularity=granularity, kind=kind, statuses=statuses)
+            matching = (
+                one for one, text in said if not words or all(word in text.casefold() for word in words)
+            )
+            ids = list(islice(matching, limit))
+            return _entries(entries.in_order(entries.by_ids(conn, scope, ids), ids))
+
     def count(self, scope: Scope, *, statuses: Sequence[Status] = RECALLABLE) -> dict[Granularity, int]:
         """How many entries there are, by granularity; granularities without any are left out."""
         with self.ledger.look() as conn:
             return entries.counts(conn, scope, statuses)
+
+    def is_empty(self, scope: Scope) -> bool:
+        """Whether nothing of the base scope may be found."""
+        with self.ledger.look() as conn:
+            return entries.is_empty(conn, scope)
 
     def history(self, scope: Scope, entry_id: str) -> list[Event]:
         """Every change of an entry, of what it replaced and of what replaced it, oldest first.
@@ -337,7 +366,7 @@ class Bank:
     def speakers(self, scope: Scope) -> frozenset[str]:
         """Who speaks in what the scope may recall."""
         with self.ledger.read() as conn:
-            return speakers(conn, scope, entries.wall_of(scope, self.settings.visibility))
+            return spoken(conn, scope, entries.wall_of(scope, self.settings.visibility))[0]
 
     def search(self, request: "SearchRequest") -> list[list["Hit"]]:
         """For each query its hits, best first; see `Search.run`."""

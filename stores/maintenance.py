@@ -226,8 +226,7 @@ def _telling(entry: Entry) -> list[str]:
 
 def _summaries(conn: sqlite3.Connection, scope: Scope, wall: str | None) -> list[Entry]:
     """Working summaries as they were said: of the scope's session, of all without one what may be seen."""
-    ids = entries.ids_of(conn, scope, kind="working_summary")
-    found = [one.entry for one in entries.in_order(entries.by_ids(conn, scope, ids), ids)]
+    found = [one.entry for one in entries.summaries(conn, scope)]
     return [one for one in found if one.status == "active" or wall in (None, one.scope.session)]
 
 

@@ -95,11 +95,12 @@ class ListIndex:
         for _, entry_id in scopes_and_ids:
             self.held.pop(entry_id, None)
 
-    def query(self, scope, vectors, k, granularity=None):
+    def query(self, scope, vectors, k, granularity=None, *, whole_shard=False):
         return [
             sorted(
                 ((entry.id, float(vector @ asked)) for entry, vector in self.held.values()
-                 if entry.scope.base == scope.base and granularity in (None, entry.granularity)),
+                 if whole_shard
+                 or (entry.scope.base == scope.base and granularity in (None, entry.granularity))),
                 key=lambda pair: (-pair[1], pair[0]),
             )[:k]
             for asked in vectors

@@ -39,8 +39,9 @@ LIMITS: Mapping[str, int] = {
     # Requests to forget, and what a change bears on, are told by their words in six languages; evidence is
     # told from small talk in as many. Sessions end by themselves: in graphs, by the clock, by command.
     # Arguments are refused by name. Words are written before anything is asked, once however often given, and
-    # anew when edited. Roles share calls in the lean profile. Calls and tokens are held to a budget.
-    "installed lines": 40_800,
+    # anew when edited. Roles share calls in the lean profile. Calls and tokens are held to a budget. What
+    # a search counted anew is kept, or found by an index.
+    "installed lines": 40_950,
     # Once 2,500: what a model is asked for is counted in each profile.
     "benchmark lines": 2_650,
     "modules": 201,

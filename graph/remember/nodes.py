@@ -109,7 +109,7 @@ def plan(state: RememberState, run: GraphRun) -> Step:
     """The Retriever plans a search for each turn of the chunk, in one call."""
     turns = chunk(state, run)
     items = turn_views([turn for turn in turns if turn.is_evidence])
-    if not items or not run.bank.count(run.scope):
+    if not items or run.bank.is_empty(run.scope):
         return {"plans": []}
     value = RetrieverInput(
         purpose="remember",

@@ -146,11 +146,21 @@ class ChromaIndex:
                     self._call(shard, "delete", {"ids": part})
 
     def query(
-        self, scope: Scope, vectors: Vector, k: int, granularity: Granularity | None = None
+        self,
+        scope: Scope,
+        vectors: Vector,
+        k: int,
+        granularity: Granularity | None = None,
+        *,
+        whole_shard: bool = False,
     ) -> list[list[Found]]:
         """The nearest entries of the base scope, for each row of `vectors` (n, dim) a list, best first.
 
         A zero row (a blank query) finds nothing. Equal scores stand in order of id.
+
+        Args:
+            whole_shard: Those of all scopes of the shard, of any granularity: a condition on a hundred
+                thousand entries takes some hundred times as long.
         """
         asked = np.asarray(vectors, dtype=np.float32).reshape(-1, self._dim)
         found: list[list[Found]] = [[] for _ in asked]
@@ -162,7 +172,7 @@ class ChromaIndex:
             "query",
             query_embeddings=asked[rows],
             n_results=k,
-            where=where(scope, granularity),
+            where=None if whole_shard else where(scope, granularity),
             include=["distances"],
         )
         if result is not None:

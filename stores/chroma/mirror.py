@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 DRAIN_LOCK = "drain.lock"
 """Among the home's locks: held by whoever works off its outbox."""
 
+_FEW = 4
+"""A share of what was asked for that is too few."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -103,9 +106,23 @@ class Mirror:
     def query(
         self, scope: Scope, vectors: Vector, k: int, granularity: Granularity | None
     ) -> list[list[tuple[str, float]]]:
-        """See `ChromaIndex.query`; what the outbox holds is brought in first."""
+        """The nearest of the scope, or nearly so. What the outbox holds is brought in first.
+
+        A scope that is asked here is large, and most of its shard: its entries are looked for among the
+        nearest there, and only where they are few by `ChromaIndex.query` with its condition.
+
+        Args:
+            granularity: Of these there are enough among them; others may be, too.
+        """
         self.drain()
-        return self.index().query(scope, vectors, k, granularity)
+        index, most = self.index(), k if granularity is None else 2 * k
+        found = index.query(scope, vectors, most, whole_shard=True)
+        with self.ledger.look() as conn:
+            own = entries.own(conn, scope, {one for near in found for one, _ in near})
+        found = [[one for one in near if one[0] in own] for near in found]
+        if any(len(near) < k / _FEW for near in found):
+            return index.query(scope, vectors, k, granularity)
+        return found
 
     def drain(self, batch: int | None = None) -> int:
         """Brings every waiting entry up to date in the index; nothing where another process has that.

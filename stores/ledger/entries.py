@@ -209,6 +209,37 @@ def ids_of(
     return [row["id"] for row in found]
 
 
+def summaries(conn: sqlite3.Connection, scope: Scope) -> list[StoredEntry]:
+    """Recallable working summaries, in conversation order; a scope's session narrows to that session."""
+    found = conn.execute(
+        "SELECT * FROM entries INDEXED BY entries_summaries WHERE scope_key = ? AND kind = 'working_summary'"
+        " AND session = coalesce(?, session) AND status IN ('active', 'staged')"
+        " ORDER BY session, position, granularity, id",
+        (scope.key, scope.session),
+    )
+    return _stored(found)
+
+
+def by_time(
+    conn: sqlite3.Connection,
+    scope: Scope,
+    *,
+    granularity: Granularity | None,
+    kind: Kind | None,
+    statuses: Sequence[Status],
+) -> Iterator[tuple[str, str]]:
+    """Id and text in the order they were said, what has no time last; read as far as they are asked for."""
+    return iter(
+        conn.execute(
+            "SELECT id, text FROM entries INDEXED BY entries_said WHERE scope_key = ?"
+            " AND granularity = coalesce(?, granularity) AND kind = coalesce(?, kind)"
+            " AND status IN (SELECT value FROM json_each(?)) ORDER BY observed_at NULLS LAST,"
+            " session, position, CASE granularity WHEN 'raw' THEN 0 WHEN 'fact' THEN 1 ELSE 2 END, id",
+            (scope.key, granularity, kind, json_list(statuses)),
+        )
+    )
+
+
 def texts(conn: sqlite3.Connection, scope: Scope) -> Iterator[tuple[str, str]]:
     """Id and text of every entry of the base scope, of any status."""
     return iter(conn.execute("SELECT id, text FROM entries WHERE scope_key = ? ORDER BY row", (scope.key,)))
@@ -228,6 +259,23 @@ def counts(conn: sqlite3.Connection, scope: Scope, statuses: Sequence[Status]) -
         (scope.key, scope.session, json_list(statuses)),
     )
     return {row["granularity"]: row["n"] for row in found}
+
+
+def is_empty(conn: sqlite3.Connection, scope: Scope) -> bool:
+    """Whether nothing of the base scope may be found."""
+    found = conn.execute(
+        "SELECT 1 FROM entries WHERE scope_key = ? AND status IN ('active', 'staged') LIMIT 1", (scope.key,)
+    )
+    return found.fetchone() is None
+
+
+def own(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> set[str]:
+    """Which of these ids are of the base scope."""
+    found = conn.execute(
+        "SELECT id FROM entries WHERE id IN (SELECT value FROM json_each(?)) AND +scope_key = ?",
+        (json_list(ids), scope.key),
+    )
+    return {row[0] for row in found}
 
 
 def in_order(found: Mapping[str, T], ids: Iterable[str]) -> list[T]:

@@ -272,6 +272,36 @@ CREATE TABLE spent (
 CREATE INDEX spent_user ON spent (user, day);
 """
 
+# How many documents a scope token has and how many words they hold: counted anew they would take each search
+# the longer, the more was ever said. Triggers keep them, so that no write can forget to.
+LEXICAL_STATS = """
+CREATE TABLE lexical_stats (
+    scope TEXT PRIMARY KEY, docs INTEGER NOT NULL, dated INTEGER NOT NULL, windowed INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO lexical_stats SELECT scope, count(*), sum(own + dated), sum(own + before) FROM lexical_words
+    GROUP BY scope;
+CREATE TRIGGER lexical_stats_insert AFTER INSERT ON lexical_words BEGIN
+    INSERT INTO lexical_stats (scope, docs, dated, windowed)
+        VALUES (new.scope, 1, new.own + new.dated, new.own + new.before)
+        ON CONFLICT (scope) DO UPDATE SET docs = docs + 1, dated = dated + excluded.dated,
+        windowed = windowed + excluded.windowed;
+END;
+CREATE TRIGGER lexical_stats_delete AFTER DELETE ON lexical_words BEGIN
+    UPDATE lexical_stats SET docs = docs - 1, dated = dated - old.own - old.dated,
+        windowed = windowed - old.own - old.before WHERE scope = old.scope;
+    DELETE FROM lexical_stats WHERE scope = old.scope AND docs <= 0;
+END;
+DROP INDEX lexical_words_scope;
+"""
+
+# Who speaks in a scope; what was said first and last in it; and what else is few among much.
+_SPOKEN = """
+CREATE INDEX entries_spoken ON entries (scope_key, speaker) WHERE status IN ('active', 'staged');
+CREATE INDEX entries_said ON entries (scope_key, observed_at);
+CREATE INDEX turns_waiting ON turns (scope_key, session, position) WHERE state <> 'processed';
+CREATE INDEX entries_summaries ON entries (scope_key, session) WHERE kind = 'working_summary';
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _TABLES + LEXICAL_INDEX + LEXICAL_WORDS,
     _EXAMINATION + _MENTIONS,
@@ -283,6 +313,7 @@ MIGRATIONS: tuple[str, ...] = (
     _NO_ENTRY_WORDS,
     _NO_ITEM_INDEX,
     _SPENT,
+    LEXICAL_STATS + _SPOKEN,
 )
 """Step n brings a ledger from version n to n + 1. Never change one that was released; append."""
 

@@ -173,7 +173,7 @@ def staged(conn: sqlite3.Connection, scope: Scope, session: str, *, until: int) 
 def unprocessed(conn: sqlite3.Connection, scope: Scope) -> list[Turn]:
     """Turns not read to the end yet, of the scope's session or of all; as sessions began, then by place."""
     found = conn.execute(
-        "SELECT turns.* FROM turns JOIN sessions USING (scope_key, session)"
+        "SELECT turns.* FROM turns INDEXED BY turns_waiting CROSS JOIN sessions USING (scope_key, session)"
         " WHERE turns.scope_key = ? AND state <> 'processed' AND session = coalesce(?, session)"
         " ORDER BY seq, position",
         (scope.key, scope.session),

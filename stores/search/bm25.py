@@ -5,7 +5,7 @@ the two turns before; one these and what facts say that rest on it. Sums run doc
 of the terms, so that a score is the same to the bit whatever other documents or queries are scored beside it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -136,44 +136,51 @@ def idf(df: Floats | Ints, docs: int) -> Floats:
     return np.asarray(np.log1p((docs - df + 0.5) / (df + 0.5)))
 
 
-def score(documents: Documents, stats: Stats, queries: Sequence[Ints]) -> list[Scores]:
+def score(
+    documents: Documents, stats: Stats, queries: Sequence[Ints], common: Mapping[int, int]
+) -> list[Scores]:
     """Scores of each query over the same documents, whose words are read whole.
 
     Args:
-        documents: All documents of the scope and granularity that hold a term of any query; others may be
-            among them.
+        documents: All documents of the scope and granularity that hold a term of any query, unless that is
+            `common`; others may be among them.
         stats: Of the whole scope and granularity.
         queries: Terms of each, as numbers; a repeated one counts once.
+        common: How many documents of the scope hold a term of which not all are given.
     """
     index = Index.over(documents)
     lengths = documents.lengths
     results = []
     for query in queries:
         terms = np.unique(query)
-        views, known = weigh(index.postings(terms), lengths, stats, len(terms))
+        least = np.array([common.get(term, 0) for term in terms.tolist()], dtype=np.int64)
+        views, known = weigh(index.postings(terms), lengths, stats, len(terms), least)
         found = views.any(axis=1)
         results.append(Scores(documents.rows[found], views[found], known))
     return results
 
 
-def weigh(postings: Postings, lengths: Floats, stats: Stats, terms: int) -> tuple[Floats, float]:
+def weigh(
+    postings: Postings, lengths: Floats, stats: Stats, terms: int, least: Ints | int = 0
+) -> tuple[Floats, float]:
     """BM25 in each view of all documents, (documents, 3), and the query's `known` (see `Scores`).
 
     Args:
         lengths: Of each document in each view, (documents, 3).
         stats: Of the documents that `postings` was made of, and of those without any of the terms.
         terms: How many the query has.
+        least: How many documents hold each at least, where not all of them are given.
     """
     doc, term, tf = postings
     views = np.zeros((len(lengths), VIEWS))
     if not terms:
         return views, 0.0
     for view, mean in enumerate(stats.means):
-        weight = idf(np.bincount(term[tf[:, view] > 0], minlength=terms), stats.docs)
+        weight = idf(np.maximum(np.bincount(term[tf[:, view] > 0], minlength=terms), least), stats.docs)
         norm = K1 * (1 - B + B * lengths[doc, view] / mean)
         part = weight[term] * tf[:, view] * (K1 + 1) / (tf[:, view] + norm)
         views[:, view] = np.bincount(doc, weights=part, minlength=len(lengths)) / weight.sum()
-    return np.minimum(views, 1.0), _known(np.bincount(term, minlength=terms), stats)
+    return np.minimum(views, 1.0), _known(np.maximum(np.bincount(term, minlength=terms), least), stats)
 
 
 def _counted(doc: Ints, term: Ints, field: NDArray[np.int8], terms: int) -> Postings:

@@ -14,7 +14,7 @@ language has fewer of them, and is ranked by its words and its vector.
 
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -30,6 +30,7 @@ from memcycle.core.language.dates import read_dates
 from memcycle.core.language.small_talk import asks, tells
 from memcycle.core.language.tokens import base_stems, based, per_text, strip_names, tokenize, word_set
 from memcycle.stores.ledger import turns
+from memcycle.stores.ledger.columns import json_list
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.schema import LEXICAL_INDEX
 from memcycle.stores.search import bm25
@@ -74,9 +75,13 @@ TURNS_BEFORE = 2
 """Turns before a raw entry that its row knows."""
 _BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
 
-_FIND = """
-SELECT w.row, w.own, w.dated, w.before, w.words
-FROM lexical JOIN lexical_words AS w ON w.row = lexical.rowid WHERE lexical MATCH ?
+RARE = 500
+"""Documents that hold a word, up to which all of them are looked at for it."""
+_HOLD = "SELECT rowid FROM lexical WHERE lexical MATCH ? ORDER BY rowid DESC LIMIT ?"
+_COUNT = "SELECT count(*) FROM lexical WHERE lexical MATCH ?"
+_READ = """
+SELECT row, own, dated, before, words FROM lexical_words
+WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row
 """
 _STORED = np.dtype("<i8")
 
@@ -256,9 +261,10 @@ def score(
     queries: Sequence[Sequence[str]],
     extra: Sequence[LexicalRow] = (),
 ) -> list[Scores]:
-    """BM25 of every entry of a scope and granularity that holds a stem, for each query.
+    """BM25 of the entries of a scope and granularity that hold a stem, for each query.
 
-    The words are read and counted once for all queries.
+    Of stems that more than `RARE` entries hold, only those are looked at that hold a rarer one too, or
+    several; where there is none, the last ones. The words are read and counted once for all queries.
 
     Args:
         queries: Stems of each, from `stems` or `content_stems`; a repeated one counts once.
@@ -266,19 +272,45 @@ def score(
     """
     scope = _scope_token(scope_key, granularity)
     staged = _staged(extra)
-    found = _found(conn, scope, sorted({stem for query in queries for stem in based(query)}), staged.rows)
+    asked = [frozenset(based(query)) for query in queries]
+    held = {stem: _holders(conn, scope, [stem]) for stem in sorted(frozenset().union(*asked))}
+    common = {stem: _count(conn, scope, stem) for stem, rows in held.items() if len(rows) > RARE}
+    rows = {row for stems in asked for row in _looked_at(conn, scope, stems, held, common)}
+    found = _documents(conn, rows.difference(staged.rows.tolist()))
     documents = Documents(*(np.concatenate(pair) for pair in zip(found, staged, strict=True)))
     stats = _stats(conn, scope).plus(staged)
-    return bm25.score(documents, stats, [numbers(query) for query in queries])
+    counted = {_number(stem): count for stem, count in common.items()}
+    return bm25.score(documents, stats, [numbers(query) for query in queries], counted)
 
 
-def _found(conn: sqlite3.Connection, scope: str, terms: Sequence[str], without: Ints) -> Documents:
-    """The active documents of a scope that hold any of the terms, without those rows."""
-    rows: list[tuple[int, int, int, int, bytes]] = []
-    if terms:
-        staged = set(without.tolist())
-        found = conn.execute(_FIND, (_match(scope, terms),))
-        rows = [tuple(row) for row in found if row[0] not in staged]
+def _looked_at(
+    conn: sqlite3.Connection,
+    scope: str,
+    stems: Iterable[str],
+    held: Mapping[str, Sequence[int]],
+    common: Mapping[str, int],
+) -> Iterable[int]:
+    """The documents that are looked at for one query."""
+    rare = [held[stem] for stem in stems if stem not in common]
+    if sum(map(len, rare)) >= RARE or not common:
+        return chain(*rare)
+    # Too few hold a rare word: those that hold the most telling of the common ones are looked at as well.
+    often = sorted(common.keys() & stems, key=lambda stem: (common[stem], stem))
+    together = [_holders(conn, scope, often[:count]) for count in range(len(often), 0, -1)]
+    return chain(*rare, *together)
+
+
+def _holders(conn: sqlite3.Connection, scope: str, stems: Sequence[str]) -> list[int]:
+    """Rows of a scope that hold all of the stems, the last first; of more than `RARE` one more than that."""
+    return [row[0] for row in conn.execute(_HOLD, (_match(scope, stems), RARE + 1))]
+
+
+def _count(conn: sqlite3.Connection, scope: str, stem: str) -> int:
+    return int(conn.execute(_COUNT, (_match(scope, [stem]),)).fetchone()[0])
+
+
+def _documents(conn: sqlite3.Connection, wanted: Collection[int]) -> Documents:
+    rows = conn.execute(_READ, (json_list(wanted),)).fetchall() if wanted else []
     return Documents(
         np.array([row[0] for row in rows], dtype=np.int64),
         _fields(row[1:4] for row in rows),
@@ -301,14 +333,12 @@ def _fields(counts: Iterable[Sequence[int]]) -> Ints:
 
 
 def _match(scope: str, terms: Sequence[str]) -> str:
-    """The FTS5 query: the scope token, and any of the terms, each a quoted string."""
-    quoted = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
-    return f'scope : "{scope}" AND {{own dated before}} : ({quoted})'
+    """The FTS5 query: the scope token, and all of the terms, each a quoted string."""
+    quoted = ['"' + term.replace('"', '""') + '"' for term in terms]
+    return " AND ".join([f'scope : "{scope}"', *(f"{{own dated before}} : {term}" for term in quoted)])
 
 
 def _stats(conn: sqlite3.Connection, scope: str) -> Stats:
-    docs, dated, windowed = conn.execute(
-        "SELECT count(*), total(own + dated), total(own + before) FROM lexical_words WHERE scope = ?",
-        (scope,),
-    ).fetchone()
+    found = conn.execute("SELECT docs, dated, windowed FROM lexical_stats WHERE scope = ?", (scope,))
+    docs, dated, windowed = found.fetchone() or (0, 0, 0)
     return Stats(docs, np.array([dated, windowed, windowed]))

@@ -195,7 +195,7 @@ class Search:
                 own = _recallable(snapshot, request)
                 speakers, last = snapshot.speaking(own), snapshot.last_said(own)
             else:
-                speakers, last = snapshots.speakers(conn, scope, wall), snapshots.last_said(conn, scope, wall)
+                speakers, last = snapshots.spoken(conn, scope, wall)
             allowed = None
             if request.filters != Filters():
                 allowed = snapshots.allowed(conn, scope, request.filters)
@@ -206,7 +206,7 @@ class Search:
         change, known = events.last_change(conn, scope) or 0, self._snapshots.get(scope)
         if known is not None and known.change == change:
             return known.snapshot
-        if not self._index.elsewhere and snapshots.size(conn, scope) > SCANNED_WHOLE:
+        if not self._index.elsewhere and snapshots.holds_more(conn, scope, SCANNED_WHOLE):
             self._snapshots.drop(scope)
             return None
         rows = events.changed_since(conn, scope, known.change) if known is not None else None
@@ -244,13 +244,9 @@ class Search:
         if isinstance(self._embedder, NoEmbedder):
             return set()
         vectors = np.array([vector for query in queries for vector in (query.named, query.nameless)])
-        everything = set(request.granularities) == set(GRANULARITIES)
-        return {
-            entry_id
-            for granularity in ([None] if everything else request.granularities)
-            for near in self._index.query(request.scope.base, vectors, request.theta.candidates, granularity)
-            for entry_id, _ in near
-        }
+        only = request.granularities[0] if len(request.granularities) == 1 else None
+        found = self._index.query(request.scope.base, vectors, request.theta.candidates, only)
+        return {entry_id for near in found for entry_id, _ in near}
 
 
 def _is_shown(request: SearchRequest, entry: Entry, wall: str | None) -> bool:
@@ -325,10 +321,12 @@ def _worded(
         for granularity in request.granularities
     ]
     rows = {row.row for name, row in staged if name in request.granularities}
-    for scores in (one for of_granularity in found for one in of_granularity):
-        for view in scores.views.T:
-            rows.update(scores.rows[np.lexsort((scores.rows, -view))[: request.theta.candidates]].tolist())
-    return rows, list(zip(*found, strict=True))
+    of_queries = list(zip(*found, strict=True))
+    for of_query in of_queries:
+        held = np.concatenate([one.rows for one in of_query])
+        for view in np.concatenate([one.views for one in of_query]).T[: VIEWS - 1]:
+            rows.update(held[np.lexsort((held, -view))[: request.theta.candidates]].tolist())
+    return rows, of_queries
 
 
 def _aligned(snapshot: Snapshot, scores: Sequence[Scores]) -> Scores:

@@ -360,24 +360,37 @@ def renew(
     return _merged(old, [*rows, *new.rows.tolist()], new)
 
 
-def size(conn: sqlite3.Connection, scope: Scope) -> int:
-    """How many entries of any status the base scope has."""
-    return int(conn.execute("SELECT count(*) FROM entries WHERE scope_key = ?", (scope.key,)).fetchone()[0])
+def holds_more(conn: sqlite3.Connection, scope: Scope, than: int) -> bool:
+    """Whether the base scope has more entries of any status than that."""
+    found = conn.execute(
+        "SELECT 1 FROM entries WHERE scope_key = ? LIMIT 1 OFFSET ?", (scope.key, max(than, 0))
+    )
+    return than < 0 or found.fetchone() is not None
 
 
-_SEEN = f"FROM entries WHERE scope_key = :scope AND {entries.SEEN}"
+# One look a speaker, however much each said.
+_NEXT = f"""
+SELECT speaker FROM entries INDEXED BY entries_spoken WHERE scope_key = :scope AND speaker > :after
+AND status IN ('active', 'staged') AND {entries.SEEN} ORDER BY speaker LIMIT 1
+"""  # noqa: S608 - a constant of ours
+_LAST = f"""
+SELECT observed_at FROM entries INDEXED BY entries_said WHERE scope_key = :scope AND {entries.SEEN}
+ORDER BY observed_at DESC LIMIT 1
+"""  # noqa: S608 - a constant of ours
 
 
-def speakers(conn: sqlite3.Connection, scope: Scope, wall: str | None) -> frozenset[str]:
-    """Who speaks in what may be seen from inside a wall."""
-    found = conn.execute(f"SELECT DISTINCT speaker {_SEEN}", {"scope": scope.key, "wall": wall})
-    return frozenset(row[0] for row in found if row[0])
+def spoken(conn: sqlite3.Connection, scope: Scope, wall: str | None) -> tuple[frozenset[str], float]:
+    """Who speaks in what may be seen from inside a wall, and when the last of it was said.
 
-
-def last_said(conn: sqlite3.Connection, scope: Scope, wall: str | None) -> float:
-    """When the last entry that may be seen from inside a wall was said, in seconds; NaN where unknown."""
-    found = conn.execute(f"SELECT max(observed_at) {_SEEN}", {"scope": scope.key, "wall": wall})
-    return _seconds(found.fetchone()[0])
+    In seconds; NaN where that is unknown.
+    """
+    asked = {"scope": scope.key, "wall": wall, "after": ""}
+    speakers: list[str] = []
+    while (found := conn.execute(_NEXT, asked).fetchone()) is not None:
+        speakers.append(found[0])
+        asked["after"] = found[0]
+    last = conn.execute(_LAST, asked).fetchone()
+    return frozenset(speakers), _seconds(last[0] if last else None)
 
 
 def allowed(conn: sqlite3.Connection, scope: Scope, filters: Filters) -> Ints:

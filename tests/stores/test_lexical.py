@@ -14,6 +14,7 @@ from memcycle.stores.ledger import schema
 from memcycle.stores.search import lexical
 from memcycle.stores.search.lexical import LexicalRow
 
+TABLES = "".join((schema.LEXICAL_INDEX, schema.LEXICAL_WORDS, schema.LEXICAL_TRAITS, schema.LEXICAL_STATS))
 MAY_7 = datetime(2023, 5, 7, 13, 56, tzinfo=UTC)
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
 
@@ -27,7 +28,7 @@ def conn():
 
 def connect() -> sqlite3.Connection:
     conn = sqlite3.connect(":memory:")
-    conn.executescript(schema.LEXICAL_INDEX + schema.LEXICAL_WORDS + schema.LEXICAL_TRAITS)
+    conn.executescript(TABLES)
     return conn
 
 
@@ -135,7 +136,7 @@ def test_a_broken_index_is_told_and_made_anew(tmp_path, statement):
         return sqlite3.connect(tmp_path / "x", isolation_level=None)
 
     with closing(opened()) as conn:
-        conn.executescript(schema.LEXICAL_INDEX + schema.LEXICAL_WORDS + schema.LEXICAL_TRAITS)
+        conn.executescript(TABLES)
         lexical.put(conn, [row(1, "hello there")])
         assert not lexical.broken(conn)
         conn.execute(statement)

@@ -239,13 +239,14 @@ def test_both_ways_of_finding_candidates_give_the_same_hits(memory, monkeypatch)
     assert k == Theta().candidates
 
 
-def test_the_index_is_asked_for_each_granularity_when_not_for_all(memory, monkeypatch):
+def test_the_index_is_asked_once_and_told_of_the_one_granularity(memory, monkeypatch):
     monkeypatch.setattr(search_module, "SCANNED_WHOLE", -1)
     memory.add("tea", granularity="fact", vector=(1, 0))
     memory.add("tea", granularity="raw", vector=(1, 0))
     hits = memory.hits("tea", granularities=("fact", "episode"))
     assert [hit.entry.granularity for hit in hits] == ["fact"]
-    assert [asked[3] for asked in memory.index.asked] == ["fact", "episode"]
+    memory.hits("tea", granularities=("fact",))
+    assert [asked[3] for asked in memory.index.asked] == [None, "fact"]
 
 
 def test_queries_of_a_request_are_embedded_together_and_ranked_apart(either):
