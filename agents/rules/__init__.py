@@ -10,9 +10,8 @@ from memcycle.agents.rules.diagnoser import diagnoser
 from memcycle.agents.rules.episodes import episode_trigger, episode_writer
 from memcycle.agents.rules.grader import grader
 from memcycle.agents.rules.judge import fact_judge, judge
-from memcycle.agents.rules.meta_thinker import answerability, guide
+from memcycle.agents.rules.meta_thinker import answerability, guide, query_reasoner
 from memcycle.agents.rules.prober import prober
-from memcycle.agents.rules.query_reasoner import query_reasoner
 from memcycle.agents.rules.refresher import refresher
 from memcycle.agents.rules.repairer import repairer
 from memcycle.agents.rules.retriever import retriever
