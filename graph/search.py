@@ -109,7 +109,8 @@ def find(
         theta: By default that of the run. Recency counts from its reference date, else from the run's time.
         widened: Whether it is a Retry: every granularity, and twice as many (AMA).
         spare: How many times K to find.
-        exclude: Ids to leave out. telling: whether turns that tell nothing are left out.
+        exclude: Ids to leave out. telling: whether turns that tell nothing are left out, and all
+            that a plan found where that hardly bears on what is asked (`theta.relevance`).
         warnings: Where words alone are to be looked for if the embedder fails: is told that. Else it raises.
     """
     theta = theta or run.theta
@@ -138,6 +139,8 @@ def find(
         if warnings is not None and (kind := rankings[0].by_words):
             warnings.append(f"searched by words alone: the embedder failed ({kind})")
         for plan, ranking in zip(members, rankings, strict=True):
+            if telling and ranking.likely < theta.relevance:
+                continue
             own = min(plan["kept"] * times, MOST) if "kept" in plan else k
             chosen = share_out(ranking.found, plan, own, theta)
             found.append(list(map(_candidate, chosen, ranking.why(chosen))))

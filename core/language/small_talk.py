@@ -41,6 +41,13 @@ _FILLERS = _YES_NO | word_set(
     감사합니다 고마워요 안녕하세요 네 알겠습니다
     """
 )
+_MATTERS = word_set(
+    """
+    morning afternoon evening night day weekend tag abend nacht noite tarde notte problem mind care luck idea
+    point news help talk pleasure
+    """
+)
+"""Fillers that may as well be what somebody looks for, where nothing else is said."""
 _THANKS = re.compile(r"\b(?:thank|thanks|thx|danke|merci|gracias|grazie|obrigad[oa]|bedankt|спасибо)\b", re.I)
 _ASKS = re.compile(r"[?？؟][^\w.]*(?:\[[^\]]*\]\s*)?\Z")
 _AUXILIARY = r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|shall)(?:n['’]t)?"
@@ -79,6 +86,14 @@ def tells(text: str, *, answers: bool = False) -> bool:
         if any(word in _YES_NO or not _is_filler(word) for part in words for word in part):
             return True
     return any(_says_something(part) and not abstains(part) for part in parts)
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether nothing in memory can bear on it: words of courtesy or assent alone, or no word at all."""
+    words = _words(text)
+    if not all(map(_is_filler, words)) or any(asks(part) for _, _, part in split_sentences(text) if words):
+        return False
+    return not words or not _MATTERS.issuperset(words)
 
 
 def asks(sentence: str) -> bool:

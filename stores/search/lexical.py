@@ -40,7 +40,8 @@ QUESTION, FIRST_PERSON, NUMBER, CAPITAL, TIME, SILENT = (1 << place for place in
 """SILENT is a turn that tells nothing: questions, thanks, fillers. Those written before it was known lack it
 until `memcycle doctor --rebuild`."""
 
-_I = word_set("i im ive id ill me my mine myself we our ours us weve ourselves")
+SELF = word_set("i im ive id ill me my mine myself we our ours us weve ourselves")
+"""Words by which a speaker tells of themselves."""
 _COUNTS = frozenset(NUMBERS) - {"a", "an"} | word_set("dozen hundred thousand once twice several few couple")
 _ASKS = re.compile(r"[?？؟]\W*(?:\[[^\]]*\]\s*)?\Z")
 _CAPITAL = re.compile(r"(?<=[^\W\d_A-Z] )[A-Z][^\W\d_]+|(?<=[,;] )[A-Z][^\W\d_]+")
@@ -59,7 +60,7 @@ def traits_of(text: str, time: datetime | None, people: Iterable[str | None]) ->
     nameless = strip_names(text, [name for name in people if name])
     return (
         QUESTION * bool(_ASKS.search(text))
-        | FIRST_PERSON * bool(words & _I)
+        | FIRST_PERSON * bool(words & SELF)
         | NUMBER * (bool(words & _COUNTS) or any(word[0].isdigit() for word in words))
         | CAPITAL * bool(_CAPITAL.search(nameless))
         | TIME * (time is not None and bool(read_dates(text, time)))

@@ -163,6 +163,26 @@ def best(scores: Floats, places: Ints, k: int) -> list[int]:
     return ranked
 
 
+FIRST = 30
+"""Hits that tell whether what was found bears on what is asked."""
+
+
+def told_of(measured: Measured, found: Sequence[int]) -> Floats:
+    """What `core.theta.RELEVANCE` weighs of a find, (3,).
+
+    Args:
+        found: Places of the hits, best first.
+    """
+    values = measured.values[:, found[:FIRST]]
+    near = [values[NAMES.index(name)].max(initial=0.0) for name in ("dense", "context")]
+    return np.array([*near, measured.applies[NAMES.index("bm25")]])
+
+
+def bears(told: Floats, intercept: float, weights: Sequence[float]) -> float:
+    """How likely a find bears on what is asked, 0 to 1."""
+    return float(1.0 / (1.0 + np.exp(-(intercept + told @ np.array(weights)))))
+
+
 def reasons(measured: Measured, chosen: Sequence[int], depth: int) -> list[tuple[Why, ...]]:
     """Why each of the chosen candidates was found: the signals that rank it among their first `depth`.
 

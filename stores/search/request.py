@@ -10,8 +10,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity, Kind
 from memcycle.core.language.dates import read_dates
-from memcycle.core.language.questions import Slot, asked_slot
-from memcycle.core.language.tokens import content_stems, stems, strip_names, tokenize
+from memcycle.core.language.questions import Slot, asked_slot, question_language
+from memcycle.core.language.small_talk import is_small_talk
+from memcycle.core.language.tokens import STOPWORDS, content_stems, stems, strip_names, tokenize
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
 from memcycle.stores.ledger.columns import Vector
@@ -123,6 +124,9 @@ class PreparedQuery:
         people: Who is asked about, casefolded: the query's speaker and those its text names.
         periods: The times it names, with some slack: first and last second of each.
         slot: What it asks for.
+        small_talk: Whether nothing can bear on it.
+        judged: Whether what it finds may turn out not to bear on it: of whole English sentences that speak of
+            nobody known. Who asks of themselves, or by keywords alone, looks for what was said.
         named, nameless: Unit vectors of the whole text, and of it without those names.
     """
 
@@ -131,6 +135,8 @@ class PreparedQuery:
     people: frozenset[str]
     periods: tuple[tuple[float, float], ...]
     slot: Slot
+    small_talk: bool
+    judged: bool
     named: Vector
     nameless: Vector
 
@@ -185,9 +191,18 @@ def _prepared(
         people=frozenset(name.casefold() for name in [*names, query.speaker] if name),
         periods=_periods(query.text, moments),
         slot=asked_slot(query.text),
+        small_talk=is_small_talk(query.text),
+        judged=not names and not query.speaker and is_judged(query.text),
         named=vectors[0],
         nameless=vectors[1],
     )
+
+
+def is_judged(text: str) -> bool:
+    """Whether a text that names nobody is an English sentence, and speaks of nobody who is known."""
+    words = frozenset(tokenize(text))
+    speaks = words & lexical.SELF or words & {"user", "users"}
+    return bool(words & STOPWORDS) and not speaks and question_language(text) == "en"
 
 
 def _periods(text: str, moments: Sequence[datetime]) -> tuple[tuple[float, float], ...]:

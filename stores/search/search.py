@@ -19,6 +19,7 @@ import numpy as np
 from memcycle.core.entry import GRANULARITIES, Entry
 from memcycle.core.errors import EmbeddingFailed, StoreError
 from memcycle.core.scope import Scope, Visibility
+from memcycle.core.theta import RELEVANCE
 from memcycle.stores.ledger import entries, events
 from memcycle.stores.ledger.connection import Ledger
 from memcycle.stores.ledger.entries import StoredEntry, wall_of
@@ -56,11 +57,14 @@ class Candidates(NamedTuple):
         snapshot: Entries.
         places: Places of the candidates among them, (candidates,).
         measured: Their signals.
+        query: What is asked. judged: whether what it finds may turn out not to bear on it.
     """
 
     snapshot: Snapshot
     places: Ints
     measured: Measured
+    query: PreparedQuery
+    judged: bool
 
 
 class Ranking(NamedTuple):
@@ -68,12 +72,14 @@ class Ranking(NamedTuple):
 
     Attributes:
         measured: What the views say of the candidates. depth: how many of each view are told of.
+        likely: How likely it bears on what was asked, 0 to 1; 1 where that cannot be told.
         by_words: Kind of the embedder's error, where it was searched by words alone since it failed.
     """
 
     found: list[Ranked]
     measured: Measured
     depth: int
+    likely: float
     by_words: str = ""
 
     def why(self, chosen: Sequence[Ranked]) -> list[tuple[Why, ...]]:
@@ -184,7 +190,12 @@ class Search:
             Comparison(snapshot, visible, mass, query, one.views, one.known, asked_at, theta.half_life_days)
             for query, one in zip(queries, scores, strict=True)
         ]
-        return [Candidates(snapshot, places, ranker.measure(one, places)) for one in compared]
+        fitted = looked.snapshot is not None and self._embedder.id.startswith(RELEVANCE.embedder)
+        enough = fitted and len(places) >= RELEVANCE.entries
+        return [
+            Candidates(snapshot, places, ranker.measure(one, places), one.query, enough and one.query.judged)
+            for one in compared
+        ]
 
     def _look(self, request: SearchRequest) -> "_Looked":
         """What the ledger says of the request's scope, in one view of it."""
@@ -351,4 +362,19 @@ def _ranked(request: SearchRequest, candidates: Candidates) -> Ranking:
             granularity = GRANULARITIES[snapshot.granularity[at]]
             score, row = float(scores[place]), int(snapshot.rows[at])
             found.append(Ranked(snapshot.ids[at], granularity, score, row, place))
-    return Ranking(found, measured, theta.candidates)
+    return Ranking(found, measured, theta.candidates, _likely(candidates, found, theta.k))
+
+
+def _likely(candidates: Candidates, found: Sequence[Ranked], k: int) -> float:
+    """How likely what was found bears on the query; in doubt it does.
+
+    In a memory no larger than what is shown anyway, small talk that shares a word with it may ask for it.
+    """
+    measured, places = candidates.measured, [one.place for one in found]
+    if candidates.query.small_talk:
+        shares = measured.values[ranker.NAMES.index("bm25")].any()
+        return float(bool(shares) and len(candidates.places) <= k)
+    if not candidates.judged:
+        return 1.0
+    told = ranker.told_of(measured, places)
+    return ranker.bears(told, RELEVANCE.intercept, RELEVANCE.weights)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memcycle.core.language.small_talk import asks, question_of, tells
+from memcycle.core.language.small_talk import asks, is_small_talk, question_of, tells
 
 
 @pytest.mark.parametrize(
@@ -103,3 +103,37 @@ def test_a_short_reply_needs_its_question_and_a_sentence_does_not():
 def test_only_a_request_to_be_told_something_asks():
     assert asks("Tell me about Graz.")
     assert not asks("I told him about Graz.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thanks",
+        "Hi there!",
+        "ok, got it",
+        "good morning!",
+        "yes please",
+        "Vielen Dank!",
+        "merci beaucoup",
+        "谢谢",
+        "👍",
+    ],
+)
+def test_nothing_bears_on_courtesy_alone(text):
+    assert is_small_talk(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "weekend",
+        "good?",
+        "Thanks, where do I live?",
+        "Graz",
+        "ok, I moved to Graz",
+        "Danke, wo wohne ich?",
+        "天气怎么样",
+    ],
+)
+def test_what_names_or_asks_something_is_no_small_talk(text):
+    assert not is_small_talk(text)
