@@ -76,7 +76,7 @@ TURNS_BEFORE = 2
 """Turns before a raw entry that its row knows."""
 _BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
 
-RARE = 500
+RARE = 200
 """Documents that hold a word, up to which all of them are looked at for it."""
 _HOLD = "SELECT rowid FROM lexical WHERE lexical MATCH ? ORDER BY rowid DESC LIMIT ?"
 _COUNT = "SELECT count(*) FROM lexical WHERE lexical MATCH ?"
