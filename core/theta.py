@@ -201,7 +201,7 @@ class Relevance(NamedTuple):
 
     Attributes:
         embedder: How the id begins of the embedder that it was fitted with; nothing is judged with another.
-        entries: Nor in a memory of fewer: no smaller one was fitted.
+        entries: Nor in a memory of fewer: of the sizes tried it hid most at the same loss.
         weights: Of the highest cosine of the first hits, alone and with the turns around, and of the share of
             the question that memory knows (`stores.search.ranker.told_of`).
     """
