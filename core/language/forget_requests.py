@@ -117,6 +117,10 @@ _EMPTY = word_set(
 )
 
 
+LONGEST = 500
+"""Characters of a sentence that may be a request: longer ones tell something, and forms take their square."""
+
+
 class Request(NamedTuple):
     """A request to forget.
 
@@ -137,10 +141,12 @@ class Request(NamedTuple):
 def requests_in(text: str) -> list[Request]:
     """The requests to forget of a text, in order; what names nothing is none."""
     plain = FENCE.sub(lambda fence: "\n" * len(fence[0]), text)
-    found = (
-        _request(sentence) for begin, _, sentence in split_sentences(plain) if not _quoted(plain[:begin])
-    )
-    return [one for one in found if one is not None]
+    found, quotes, end = list[Request](), 0, 0
+    for begin, _, sentence in split_sentences(plain):
+        quotes, end = quotes + len(_QUOTES.findall(plain, end, begin)), begin
+        if quotes % 2 == 0 and (one := _request(sentence)):
+            found.append(one)
+    return found
 
 
 def request_of(quote: str) -> Request | None:
@@ -150,15 +156,13 @@ def request_of(quote: str) -> Request | None:
     )
 
 
-def _quoted(before: str) -> bool:
-    return len(_QUOTES.findall(before)) % 2 == 1
-
-
 def _request(sentence: str) -> Request | None:
-    opening = _LEAD.sub("", sentence)
+    if len(sentence) > LONGEST:
+        return None
+    opening = _TAIL.sub("", _LEAD.sub("", sentence))
     for form in _FORMS:
-        match = form.fullmatch(_TAIL.sub("", opening))
-        if match is not None and opening:
+        match = form.fullmatch(opening)
+        if match is not None:
             groups = match.groupdict()
             named = next(groups[name] for name in ("topic", "clause", "thing") if groups.get(name))
             named = _MORE.split(named)[0]
