@@ -59,10 +59,9 @@ class Grounded:
         Args:
             told: Stems of all that was shown.
         """
-        own = set(content_stems(self.turn.text))
-        strange = {stem for stem in exact(self.draft.text) - told if stem not in own}
-        numbers = {stem for stem in exact(self.draft.text) - own if stem.isdigit()}
-        return self.draft.edit in ("UPDATE", "DELETE") or bool(strange | numbers)
+        strange = exact(self.draft.text) - set(content_stems(self.turn.text))
+        unsaid = any(stem.isdigit() or stem not in told for stem in strange)
+        return self.draft.edit in ("UPDATE", "DELETE") or unsaid
 
     @property
     def speaker(self) -> str:
@@ -218,8 +217,8 @@ def fact_judge_input(
     Where calls are shared, only where code has a doubt: see `Grounded.is_doubtful`.
     """
     waiting = {ref["turn"] for ref in supersede}
-    told = {stem for turn in turns for stem in content_stems(f"{turn.speaker} {turn.text}")}
     lean = run.is_lean("fact_judge")
+    told = {stem for turn in turns if lean for stem in content_stems(f"{turn.speaker} {turn.text}")}
     unsettled = [
         NewFact(
             n=n,

@@ -175,11 +175,12 @@ def after_answer(
 
     One that could not be phrased at all is no unsure one, and without evidence there is nothing to verify.
     """
-    answer, reflection, most = state["answer"], policy.theta.reflection, policy.reflections
+    answer, reflection = state["answer"], policy.theta.reflection
     if answer["answerable"] is None or (answer["answerable"] and answer["confidence"] >= reflection.unsure):
         return "settled"
-    named = most is not None and not answer["answerable"] and bool(state["gap"]["gap"])
-    rounds = most if named and most is not None else reflection.rounds
+    rounds = reflection.rounds
+    if policy.reflections is not None and not answer["answerable"] and state["gap"]["gap"]:
+        rounds = policy.reflections
     left = policy.switches.iterative and state.get("reflections", 0) < rounds
     return "unsure: reflect" if left and state.get("plans") else _unsure(state, policy)
 
