@@ -12,6 +12,8 @@ from memcycle.core.language.date_forms import (
     HOLIDAYS,
     MONTH_NAMES,
     MONTHS,
+    READERS,
+    SATURDAY,
     SEASONS,
     WEEKDAYS,
     Frame,
@@ -21,13 +23,11 @@ from memcycle.core.language.date_forms import (
     When,
     midnight,
     one_of,
-    plausible,
-    readers,
+    read,
     week_of,
 )
 from memcycle.core.language.tokens import IRREGULAR, per_text, word_set
 
-_READERS = list(readers())
 _ANCHOR = re.compile(
     r"[0-9]|\b(?:day|today|tonight|tomorrow|night|morning|afternoon|evening|yesterday|week"
     r"|weekend|fortnight|month|year|decade|hour"
@@ -88,7 +88,6 @@ _SENTENCE_END = re.compile(r"[.!?。！？\n]+(?=\s|$)")
 _CONTEXT = 400
 """Characters on either side of an expression that are read for its tense: longer than most sentences."""
 _NOON, _HOURS = 12, 24
-_SATURDAY = 5
 _SEASON_NAMES = {month: name for name, month in SEASONS.items() if name != "fall"}
 
 
@@ -117,7 +116,7 @@ def _readings(text: str, reference: datetime, *_: object) -> tuple[Reading, ...]
         begin, end = match.span()
         if any(taken[begin:end]):
             continue
-        when, known = _when(match, reader, _frame(text, begin, reference))
+        when, known = read(match, reader, _frame(text, begin, reference))
         if known:
             taken[begin:end] = bytes([True]) * (end - begin)
         if when is not None:
@@ -133,7 +132,7 @@ def _expressions(text: str) -> tuple[tuple[re.Match[str], Reader], ...]:
     """
     if not _ANCHOR.search(text):
         return ()
-    matches = [(match, reader) for pattern, reader in _READERS for match in pattern.finditer(text)]
+    matches = [(match, reader) for pattern, reader in READERS for match in pattern.finditer(text)]
     return tuple(sorted(matches, key=lambda pair: (pair[0].start() - pair[0].end(), pair[0].start())))
 
 
@@ -148,23 +147,12 @@ def format_time(start: datetime, precision: Precision | None) -> str:
     if precision == "minute":
         return f"{day}, {start.hour:02d}:{start.minute:02d}"
     if precision == "week":
-        return f"the {'weekend' if start.weekday() == _SATURDAY else 'week'} of {day}"
+        return f"the {'weekend' if start.weekday() == SATURDAY else 'week'} of {day}"
     if precision == "month":
         return f"{MONTH_NAMES[start.month - 1]} {start.year}"
     if precision == "season":
         return f"{_SEASON_NAMES[(start.month % 12) // 3 * 3 or 12]} {start.year}"
     return str(start.year) if precision == "year" else day
-
-
-def _when(match: re.Match[str], reader: Reader, frame: Frame) -> tuple[When | None, bool]:
-    """What a match means, and whether it is a time expression at all."""
-    try:
-        when = reader(match, frame)
-    except (ValueError, OverflowError):  # no such day, or beyond the calendar
-        return None, True
-    if when is not None and not (plausible(when.day) and plausible(when.until or when.day)):
-        return None, True
-    return when, when is not None
 
 
 def _frame(text: str, place: int, reference: datetime) -> Frame:
@@ -179,13 +167,13 @@ def _frame(text: str, place: int, reference: datetime) -> Frame:
     lead = sentence[: place - begin]
     ahead = _AHEAD.search(lead) is not None
     if ahead or _BEHIND.search(lead):
-        return Frame(reference, past=not ahead, future=ahead)
+        return Frame(reference, lead, past=not ahead, future=ahead)
     clause = _clause(sentence, place - begin)
     told = next((one for one in (clause, sentence) if _PAST.search(one) or _FUTURE.search(one)), "")
     past, future = _PAST.search(told) is not None, _FUTURE.search(told) is not None
     arranged = not told and _ARRANGED.search(sentence) is not None
     booked = _BOOKED.search(sentence) is not None and not _KEPT.search(sentence)
-    return Frame(reference, past, future or arranged, booked)
+    return Frame(reference, lead, past, future or arranged, booked)
 
 
 def _clause(sentence: str, place: int) -> str:
