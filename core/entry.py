@@ -18,13 +18,11 @@ from memcycle.core.scope import Scope
 from memcycle.core.turn import MessageType
 
 Granularity = Literal["raw", "fact", "episode"]
-GRANULARITIES: tuple[Granularity, ...] = ("raw", "fact", "episode")
+GRANULARITIES: tuple[Granularity, ...] = get_args(Granularity)
 Kind = Literal["episodic", "semantic", "preference", "project_state", "working_summary", "procedural"]
-KINDS: tuple[Kind, ...] = (
-    "episodic", "semantic", "preference", "project_state", "working_summary", "procedural",
-)  # fmt: skip
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Status = Literal["staged", "active", "superseded", "forgotten"]
-STATUSES: tuple[Status, ...] = ("staged", "active", "superseded", "forgotten")
+STATUSES: tuple[Status, ...] = get_args(Status)
 Pattern = Literal["SV", "SVO", "SVC", "SVOO", "SVOC"]
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:memcycle:entry")

@@ -1,35 +1,30 @@
 """Settings of one memory: where it lives and how it behaves."""
 
-import logging
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from memcycle.core.entry import Granularity, Kind
+from memcycle.core.entry import KINDS, Granularity, Kind
 from memcycle.core.errors import BadInput, first_complaint
 from memcycle.core.redaction import Redact
 from memcycle.core.scope import Visibility
 from memcycle.core.theta import Part, Switches, Theta
 
-_log = logging.getLogger(__name__)
-
 DEFAULT_HOME = Path(".memcycle")
-YEAR = 366 * 86_400
+HALF_AN_HOUR, YEAR = 1800.0, 366 * 86_400
 """Seconds."""
-
-HALF_AN_HOUR = 1800.0
-"""Seconds."""
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
 Asked = Literal["delete", "update", Kind]
 """What a person may be asked about, in words."""
 
 _OFF = ("none", "off", "never")
+_FROM_ENV = (
+    "home", "timezone", "embedder", "chroma_url", "redact", "profile", "visibility", "idle_after", "approval",
+)  # fmt: skip
 
 
 class Verification(Part):
@@ -71,9 +66,8 @@ class Approval(Part):
             BadInput: one that names none of them.
         """
         words = set(asked)
-        unknown = sorted(words - {"delete", "update", *KINDS})
-        if unknown:
-            raise BadInput(f"approval of {unknown[0]!r}: give delete, update, or a kind ({', '.join(KINDS)})")
+        for word in sorted(words - {"delete", "update", *KINDS}):
+            raise BadInput(f"approval of {word!r}: give delete, update, or a kind ({', '.join(KINDS)})")
         kinds = tuple(one for one in KINDS if one in words)
         return cls(delete="delete" in words, update="update" in words, kinds=kinds)
 
@@ -226,14 +220,6 @@ class Settings(Part):
             except ValidationError as error:
                 raise BadInput(f"settings: {first_complaint(error)}") from None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_gone(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping) or "token_vectors" not in value:
-            return value
-        _log.warning("the setting token_vectors is ignored: vectors of single words are kept no longer")
-        return {key: own for key, own in value.items() if key != "token_vectors"}
-
     @field_validator("home", mode="before")
     @classmethod
     def _a_path(cls, value: Any) -> Any:
@@ -286,14 +272,11 @@ class Settings(Part):
 
         Explicit values win.
         """
-        names = (
-            "home", "timezone", "embedder", "chroma_url", "redact", "profile", "visibility", "idle_after",
-            "approval",
-        )  # fmt: skip
-        named = {key: env.get(f"MEMCYCLE_{key.upper()}") for key in names}
-        values: dict[str, Any] = {key: value for key, value in named.items() if value}
-        limits = {key: env.get(f"MEMCYCLE_MAX_{key.upper()}") for key in Budget.model_fields}
-        if any(limits.values()):
-            values["budget"] = {key: value for key, value in limits.items() if value}
-        values.update({key: value for key, value in explicit.items() if value is not None})
-        return cls(**values)
+
+        def named(keys: Iterable[str], prefix: str) -> dict[str, Any]:
+            found = {key: env.get(f"{prefix}{key.upper()}") for key in keys}
+            return {key: value for key, value in found.items() if value}
+
+        limits = named(Budget.model_fields, "MEMCYCLE_MAX_")
+        given = {key: value for key, value in explicit.items() if value is not None}
+        return cls(**{**named(_FROM_ENV, "MEMCYCLE_"), **({"budget": limits} if limits else {}), **given})

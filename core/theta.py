@@ -1,6 +1,7 @@
 """Theta: the whole retrieval configuration as data (EvolveMem eq. 2)."""
 
 import functools
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -23,6 +24,7 @@ from memcycle.core.theta_space import (
     tree,
 )
 
+_log = logging.getLogger(__name__)
 AnswerStyle = Literal["concise", "explanatory", "verifying", "strict", "inferential", "choice"]
 """EvolveMem's six ways of phrasing an answer: shortest phrase; with the reason; with who said it and when;
 in a fixed form (digits, dates, lists with commas); the likely conclusion; one of the alternatives offered."""
@@ -40,11 +42,14 @@ class Part(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_names(cls, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            for name in value:
-                if name not in cls.model_fields:
-                    raise ValueError(unknown(str(name), cls.model_fields))
-        return value
+        if not isinstance(value, Mapping):
+            return value
+        for name in value:
+            if name in GONE:
+                _log.warning("%s is ignored: there is no such thing any more", name)
+            elif name not in cls.model_fields:
+                raise ValueError(unknown(str(name), cls.model_fields))
+        return {name: own for name, own in value.items() if name not in GONE}
 
 
 class Shares(Part):
@@ -177,14 +182,6 @@ class Weights(Part):
     recency: float = _weight(0.0, "how lately it was said")
     reinforcement: float = _weight(0.0, "how often questions named what it names")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_gone(cls, value: Any) -> Any:
-        gone = GONE.removeprefix("weights.")
-        return (
-            {key: own for key, own in value.items() if key != gone} if isinstance(value, Mapping) else value
-        )
-
     @classmethod
     def only(cls, **weights: float) -> Self:
         """These weights, and 0 for every other signal."""
@@ -282,21 +279,16 @@ class Theta(Part):
     extraction: Extraction = Field(default_factory=Extraction)
     overrides: dict[Category, dict[str, Any]] = Field(default_factory=dict)
 
-    @field_validator("overrides", mode="before")
-    @classmethod
-    def _by_path(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        return {key: flattened(own) if isinstance(own, Mapping) else own for key, own in value.items() if own}
-
     @field_validator("overrides")
     @classmethod
     def _fit(cls, overrides: dict[Category, dict[str, Any]]) -> dict[Category, dict[str, Any]]:
+        flat = {category: flattened(own) for category, own in overrides.items() if own}
         return {
             category: {
-                path: _override(f"{OVERRIDES}.{category}.{path}", value) for path, value in own.items()
+                path: _space().fitted(f"{OVERRIDES}.{category}.{path}", value, exact=True)
+                for path, value in own.items()
             }
-            for category, own in overrides.items()
+            for category, own in flat.items()
         }
 
     @classmethod
@@ -412,17 +404,9 @@ def overridable() -> Mapping[str, Dimension]:
     return _space().overridable
 
 
-def _override(path: str, value: Any) -> Any:
-    wrong = _space().complaint(path, value)
-    if wrong is not None:
-        raise ValueError(wrong)
-    return _space().fitted(path, value)
-
-
 def _flat(theta: Theta) -> dict[str, Any]:
     """All values by path, those of overrides behind the others."""
-    flat = {path: functools.reduce(getattr, path.split("."), theta) for path in _space().dimensions}
-    return flat | flattened({OVERRIDES: theta.overrides})
+    return flattened(theta.model_dump())
 
 
 class Switches(Part):

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from annotated_types import Ge, Le
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from memcycle.core.errors import BadInput
 
@@ -60,12 +59,7 @@ class Space:
     """
 
     def __init__(self, model: BaseModel, fixed: tuple[str, ...]) -> None:
-        """The space of a model, whose values are the defaults.
-
-        Args:
-            model: Frozen, of numbers, switches and choices, nested or not.
-            fixed: How the paths begin that no question overrides.
-        """
+        """The space of a frozen model, whose values are the defaults; `fixed` begin paths not overridden."""
         self.dimensions = dict(_walk(model, ""))
         self.overridable = {path: one for path, one in self.dimensions.items() if not path.startswith(fixed)}
 
@@ -86,42 +80,42 @@ class Space:
             raise BadInput(f"{path}: {_unknown(inner, self.overridable)}")
         return self.overridable[inner]
 
-    def fitted(self, path: str, asked: Any) -> Any:
+    def fitted(self, path: str, asked: Any, *, exact: bool = False) -> Any:
         """The value nearest to what is asked for: numbers in range, rounded where whole ones are needed.
+
+        Args:
+            exact: Whether a number that would have to be brought into its range is refused.
 
         Raises:
             BadInput: no such path, a value of another type, or none of the choices.
         """
         dimension = self.dimension(path)
         if dimension.type in ("int", "float"):
-            return _number(path, asked, dimension)
+            given = _number(path, asked, dimension)
+            if exact and not is_same(asked, given):
+                whole = "a whole number " if dimension.type == "int" else ""
+                raise BadInput(
+                    f"{path}: expected {whole}from {dimension.low:g} to {dimension.high:g}, got {asked!r}"
+                )
+            return given
         if dimension.type == "time":
             return _time(path, asked)
-        fits = {
-            "choice": isinstance(asked, str | None) and asked in (dimension.choices or ()),
-            "bool": isinstance(asked, bool),
-            "text": isinstance(asked, str),
-        }
-        if not fits[dimension.type]:
-            raise BadInput(f"{path}: expected {_expected(dimension)}, got {asked!r}")
+        kind, wanted = (bool, "true or false") if dimension.type == "bool" else (str, "text")
+        if dimension.choices is not None:
+            wanted = "one of " + ", ".join("null" if one is None else str(one) for one in dimension.choices)
+        if not (isinstance(asked, kind) if dimension.choices is None else asked in dimension.choices):
+            raise BadInput(f"{path}: expected {wanted}, got {asked!r}")
         return asked
-
-    def complaint(self, path: str, asked: Any) -> str | None:
-        """What is wrong with a value and where it stands, in words; None where nothing is."""
-        try:
-            given = self.fitted(path, asked)
-        except BadInput as error:
-            return str(error)
-        dimension = self.dimension(path)
-        if dimension.type in ("int", "float") and not is_same(asked, given):
-            whole = "a whole number " if dimension.type == "int" else ""
-            return f"{path}: expected {whole}from {dimension.low:g} to {dimension.high:g}, got {asked!r}"
-        return None
 
     def complaints(self, content: Mapping[str, Any]) -> list[str]:
         """What is wrong with the content of a file, nested or by path, key by key."""
-        found = (self.complaint(path, value) for path, value in flattened(content).items())
-        return [said for said in found if said is not None]
+        found = []
+        for path, value in flattened(content).items():
+            try:
+                self.fitted(path, value, exact=True)
+            except BadInput as error:
+                found.append(str(error))
+        return found
 
 
 def is_override(path: str) -> bool:
@@ -135,14 +129,10 @@ def _walk(model: BaseModel, prefix: str) -> Iterator[tuple[str, Dimension]]:
         if isinstance(value, BaseModel):
             yield from _walk(value, f"{path}.")
         elif not isinstance(value, Mapping):
-            yield path, _dimension(field, value)
-
-
-def _dimension(field: FieldInfo, default: Any) -> Dimension:
-    kind, choices = _kind(field.annotation)
-    low = next((float(one.ge) for one in field.metadata if isinstance(one, Ge)), None)  # type: ignore[arg-type]
-    high = next((float(one.le) for one in field.metadata if isinstance(one, Le)), None)  # type: ignore[arg-type]
-    return Dimension(kind, low, high, choices, default, field.description or "")
+            kind, choices = _kind(field.annotation)
+            low = next((float(one.ge) for one in field.metadata if isinstance(one, Ge)), None)  # type: ignore[arg-type]
+            high = next((float(one.le) for one in field.metadata if isinstance(one, Le)), None)  # type: ignore[arg-type]
+            yield path, Dimension(kind, low, high, choices, value, field.description or "")
 
 
 def _kind(annotation: Any) -> tuple[Kind, tuple[Any, ...] | None]:
@@ -187,19 +177,13 @@ def _time(path: str, asked: Any) -> datetime | None:
     return read
 
 
-def _expected(dimension: Dimension) -> str:
-    if dimension.choices is not None:
-        return "one of " + ", ".join("null" if one is None else str(one) for one in dimension.choices)
-    return "true or false" if dimension.type == "bool" else "text"
-
-
 def is_same(one: Any, other: Any) -> bool:
     """Whether two values of a dimension are the same; a whole float is the number it says."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-GONE = "weights.maxsim"
-"""A weight that files of former versions have, of a signal there is no longer: it is left out."""
+GONE = frozenset({"maxsim", "token_vectors"})
+"""What former versions had a name for, and there is no longer: it is left out."""
 
 
 def flattened(changes: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -207,11 +191,9 @@ def flattened(changes: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in changes.items():
         path = f"{prefix}{key}"
-        if path.endswith(GONE):
-            continue
         if isinstance(value, Mapping):
             flat |= flattened(value, f"{path}.")
-        else:
+        elif path.rpartition(".")[2] not in GONE:
             flat[path] = value
     return flat
 
@@ -220,14 +202,10 @@ def tree(values: Mapping[str, Any]) -> dict[str, Any]:
     """The opposite of `flattened`; overrides keep their paths, and those of None are left out."""
     root: dict[str, Any] = {OVERRIDES: {}}
     for path, value in values.items():
-        if is_override(path):
-            _, category, inner = path.split(".", 2)
-            if value is not None:
-                root[OVERRIDES].setdefault(category, {})[inner] = value
-            continue
-        *parents, name = path.split(".")
+        *parents, name = path.split(".", 2 if is_override(path) else -1)
         at = root
         for parent in parents:
             at = at.setdefault(parent, {})
-        at[name] = value
+        if value is not None or not is_override(path):
+            at[name] = value
     return root
