@@ -53,7 +53,6 @@ class Env:
     Attributes:
         open_bank: Gives the bank; called inside nodes only, so that building a graph opens nothing.
         scope_of: Scope from a parent's context; None reads memcycle's own context.
-        version: Version of the pipeline, recorded on what it makes.
     """
 
     roles: Roles
@@ -61,7 +60,6 @@ class Env:
     open_bank: "Callable[[], Bank]"
     scope_of: ScopeOf | None = None
     organisation: Organisation = field(default_factory=AtomicFacts)
-    version: str = "shipped"
 
     def run(self, config: RunnableConfig, state: Any = None) -> "GraphRun":
         """The run that is going on, inside a node or a route of it."""
@@ -192,12 +190,11 @@ class GraphRun:
 
     def made(self, role: str) -> Made:
         """What is recorded on entries that this role makes."""
-        roles, version = self.env.roles, self.env.version
-        runnable = getattr(roles, role)
+        runnable = getattr(self.env.roles, role)
         if not isinstance(runnable, ModelRole):
-            return Made(self.scope, roles.model_name, version)
+            return Made(self.scope, self.env.roles.model_name)
         prompt = runnable.prompt_version({"configurable": {PROMPTS: self.context.prompts}})
-        return Made(self.scope, runnable.model_name, version, prompt)
+        return Made(self.scope, runnable.model_name, prompt)
 
 
 def make_env(
@@ -207,7 +204,6 @@ def make_env(
     scope: ScopeOf | None = None,
     *,
     organisation: Organisation | None = None,
-    version: str = "shipped",
 ) -> Env:
     """An environment with defaults filled in: rules, and one shared bank of this process and home.
 
@@ -234,4 +230,4 @@ def make_env(
 
     given = bank
     opened: Callable[[], Bank] = shared if given is None else given if callable(given) else (lambda: given)
-    return Env(made, chosen, opened, scope, organisation or AtomicFacts(), version)
+    return Env(made, chosen, opened, scope, organisation or AtomicFacts())

@@ -14,7 +14,7 @@ from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.node import Call
-from memcycle.graph.organisation import Made
+from memcycle.graph.organisation import PIPELINE, Made
 from memcycle.graph.search import turn_views
 
 
@@ -91,5 +91,5 @@ def _episode(turns: Sequence[Turn], output: EpisodeWriterOutput, made: Made) -> 
         actor="episode_writer",
         model=made.model,
         prompt=made.prompt,
-        pipeline=made.pipeline,
+        pipeline=PIPELINE,
     )

@@ -17,6 +17,8 @@ from memcycle.core.language.tokens import content_stems, per_text
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 
+PIPELINE = "shipped"
+"""Version of the pipeline, recorded on what it makes."""
 SHORT = 3
 """Sentences of a turn that speak of one thing: what one of them corrects, all do."""
 
@@ -42,11 +44,10 @@ class Decided:
 
 @dataclass(frozen=True)
 class Made:
-    """What makes entries, recorded on each of them: model, version of its prompt, version of the pipeline."""
+    """What makes entries, recorded on each of them: model, and version of its prompt."""
 
     scope: Scope
     model: str
-    pipeline: str
     prompt: str | None = None
 
 
@@ -116,7 +117,7 @@ def fact_entry(fact: Decided, made: Made) -> Entry:
         actor=fact.actor,
         model=made.model,
         prompt=made.prompt,
-        pipeline=made.pipeline,
+        pipeline=PIPELINE,
     )
 
 

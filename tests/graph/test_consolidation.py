@@ -137,7 +137,7 @@ def test_a_merged_text_says_only_what_one_of_the_two_says(wanted, proposal, stor
 def test_a_merged_entry_rests_on_both_and_keeps_what_either_knew():
     stored = fact("Ana rows", "D1:1", persons=("Ana",), importance=0.9, event_time=MAY, event_precision="day")
     proposal = item("Ana rows with Eva", stored, persons=["Eva"], importance=0.2)
-    edit = merged_edit(proposal, weigh(verdict("MERGE"), proposal), Made(ANN, "rules", "shipped"))
+    edit = merged_edit(proposal, weigh(verdict("MERGE"), proposal), Made(ANN, "rules"))
     assert (edit.op, edit.target, edit.actor) == ("UPDATE", stored.id, REPAIRER)
     entry = edit.entry
     assert (entry.text, entry.turns, entry.persons) == ("Ana rows with Eva", ("D1:1", "D1:3"), ("Ana", "Eva"))
@@ -147,5 +147,5 @@ def test_a_merged_entry_rests_on_both_and_keeps_what_either_knew():
 def test_a_merge_under_the_stored_text_only_adds_the_turn():
     stored = fact("Ana rows in Graz", "D1:1")
     proposal = item("Ana rows", stored)
-    edit = merged_edit(proposal, weigh(verdict("MERGE"), proposal), Made(ANN, "rules", "shipped"))
+    edit = merged_edit(proposal, weigh(verdict("MERGE"), proposal), Made(ANN, "rules"))
     assert (edit.op, edit.target, edit.entry.turns) == ("MERGE", stored.id, ("D1:3",))
