@@ -104,28 +104,9 @@ class NobodyNamed(BadInput):
 
 
 def run_scope(scope_of: ScopeOf | None, config: "RunnableConfig") -> Scope:
-    """The scope of the running graph, with its session, as `parent_scope` reads it.
-
-    Raises:
-        BadInput: with a name that cannot be one. NobodyNamed: no user is named.
-    """
-    if scope_of is not None:
-        return _scope(lambda: scope_of(_given()), run_context().session or _thread(config))
-    return parent_scope(_given(), config)
-
-
-def _scope(named: Callable[[], Any], session: str) -> Scope:
-    """The scope of these fields, in this session where they name none."""
-    try:
-        scope = Scope.model_validate(named())
-        return scope if scope.session else scope.within(session)
-    except ValidationError as error:
-        raise BadInput(f"the scope does not fit: {error.errors()[0]['msg']}") from error
-
-
-def _thread(config: "RunnableConfig") -> str:
-    """The session of a run that names none."""
-    return str((config.get("configurable") or {}).get("thread_id") or MAIN_SESSION)
+    """The scope of the running graph, with its session, as `parent_scope` reads it."""
+    session = run_context().session if scope_of is not None else None
+    return parent_scope(_given(), config, scope_of, session=session)
 
 
 USER_KEYS = ("user", "user_id")
@@ -139,6 +120,7 @@ def parent_scope(
     *,
     user: str | None = None,
     workspace: str = "default",
+    session: str | None = None,
 ) -> Scope:
     """The scope, with its session, of a run of somebody else's graph; never from what a model says.
 
@@ -148,15 +130,18 @@ def parent_scope(
         scope_of: Gives the scope from `context`; inside it `langgraph.config.get_config()` gives `config`.
             Without it the context, then the `configurable` part of `config`, is asked for `user` or
             `user_id`, `workspace`, and `session` or `session_id`.
-        user: Whose memory, where nobody is named. workspace: likewise.
+        user, workspace, session: Whose memory, where nobody else names them.
 
     Raises:
         BadInput: a name that cannot be one. NobodyNamed: nobody is named.
     """
-    if scope_of is not None:
-        return _scope(lambda: scope_of(context), _thread(config))
     configurable = config.get("configurable") or {}
-    return _scope(lambda: _named(context, configurable, user, workspace), _thread(config))
+    try:
+        named = _named(context, configurable, user, workspace) if scope_of is None else scope_of(context)
+        scope = Scope.model_validate(named)
+        return scope.within(scope.session or session or str(configurable.get("thread_id") or MAIN_SESSION))
+    except ValidationError as error:
+        raise BadInput(f"the scope does not fit: {error.errors()[0]['msg']}") from error
 
 
 def _named(context: Any, configurable: Mapping[str, Any], user: str | None, workspace: str) -> Scope:

@@ -1,11 +1,12 @@
 """Where episodes end, and writing them: shared by remember and session."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from memcycle.agents.episode_trigger import Boundary
 from memcycle.agents.episode_writer import EpisodeWriterInput, EpisodeWriterOutput
 from memcycle.agents.roles import run_rules
+from memcycle.core.edit import Edit
 from memcycle.core.entry import Entry, new_entry
 from memcycle.core.errors import RoleFailed
 from memcycle.core.language.small_talk import asks, tells
@@ -16,6 +17,7 @@ from memcycle.graph.environment import GraphRun
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import PIPELINE, Made
 from memcycle.graph.search import turn_views
+from memcycle.graph.states import dumped
 
 
 def cut(segment: Sequence[Turn], boundaries: Sequence[Boundary], theta: Theta) -> list[list[Turn]]:
@@ -53,23 +55,23 @@ def whole(segment: Sequence[Turn], boundaries: Sequence[Boundary], theta: Theta)
     return [*episodes, rest] if rest else episodes
 
 
-def writer_calls(run: GraphRun, episodes: Sequence[Sequence[Turn]]) -> list[Call]:
-    """One call of the Episode writer an episode."""
-    return [run.call("episode_writer", EpisodeWriterInput(turns=turn_views(turns))) for turns in episodes]
+def write(
+    run: GraphRun, episodes: Sequence[Sequence[Turn]]
+) -> Generator[list[Call], Any, tuple[list[dict[str, Any]], list[str]]]:
+    """Edits, as a state holds them, that add what the Episode writer says of each; and warnings.
 
-
-def written(
-    episodes: Sequence[Sequence[Turn]], replies: Sequence[EpisodeWriterOutput | RoleFailed], made: Made
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Episode entries as dicts, and a warning for each that had to be written by extraction."""
-    entries, warnings = [], []
-    for turns, reply in zip(episodes, replies, strict=True):
+    Where it fails an episode is written by extraction.
+    """
+    inputs = [EpisodeWriterInput(turns=turn_views(turns)) for turns in episodes]
+    replies = yield [run.call("episode_writer", value) for value in inputs]
+    edits, warnings, made = list[Edit](), list[str](), run.made("episode_writer")
+    for turns, value, reply in zip(episodes, inputs, replies, strict=True):
         output = reply
-        if isinstance(output, RoleFailed):
-            warnings.append(f"episode of {turns[0].id} to {turns[-1].id} written by extraction: {output}")
-            output = run_rules("episode_writer", EpisodeWriterInput(turns=turn_views(turns)))
-        entries.append(_episode(turns, output, made).model_dump(mode="json"))
-    return entries, warnings
+        if isinstance(reply, RoleFailed):
+            warnings.append(f"episode of {turns[0].id} to {turns[-1].id} written by extraction: {reply}")
+            output = run_rules("episode_writer", value)
+        edits.append(Edit(op="ADD", entry=_episode(turns, output, made), actor="episode_writer"))
+    return dumped(edits), warnings
 
 
 def _episode(turns: Sequence[Turn], output: EpisodeWriterOutput, made: Made) -> Entry:

@@ -266,7 +266,6 @@ def read_verdict(
         relevant=relevant,
         conflicts=conflicts,
         sufficient=output.sufficient,
-        missing=output.missing,
         shown=len(shown),
         judged=True,
     )

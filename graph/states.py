@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
-from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict
 
 from memcycle.core.edit import Applied, Edit, Rejected
@@ -66,12 +65,11 @@ class Verdict(TypedDict):
     relevant: list[str]
     conflicts: list[ConflictRef]
     sufficient: bool
-    missing: str
     shown: int
     judged: bool
 
 
-UNJUDGED = Verdict(relevant=[], conflicts=[], sufficient=False, missing="", shown=0, judged=False)
+UNJUDGED = Verdict(relevant=[], conflicts=[], sufficient=False, shown=0, judged=False)
 
 
 class Gap(TypedDict):
@@ -168,7 +166,6 @@ class RememberState(RememberInput, EvidenceState, total=False):
     seq: int | None
     chunk: list[str]
     left: list[str]
-    steps: RemainingSteps
     extracted: bool
     guidance: dict[str, Any]
     drafts: list[dict[str, Any]]
@@ -181,25 +178,20 @@ class RememberState(RememberInput, EvidenceState, total=False):
 def fresh_remember() -> dict[str, Any]:
     """What a run of remember counts and collects, at its start: a thread's state holds the last run's."""
     result = {name: list[Any]() for name in Result.__annotations__}
-    return {"messages": [], "turns": [], "usage": None, "result": result}
+    return {"messages": [], "turns": [], "usage": None, "result": result | {"waiting": 0}}
 
 
 def fresh_chunk(chunk: list[str], left: list[str], result: dict[str, Any]) -> dict[str, Any]:
     """The same of each chunk that a run reads; its turns are added to the run's result."""
-    return {
+    empty = ("candidates", "edits", "drafts", "supersede", "episodes", "warnings")
+    return {name: list[Any]() for name in empty} | {
         "chunk": chunk,
         "left": left,
-        "candidates": [],
         "round": 0,
-        "edits": [],
-        "drafts": [],
-        "supersede": [],
-        "episodes": [],
         "close_at": None,
         "guidance": {},
-        "warnings": [],
         "faults": None,
-        "result": {**result, "turns": [*result["turns"], *chunk], "waiting": 0},
+        "result": {**result, "turns": [*result["turns"], *chunk]},
     }
 
 
@@ -242,21 +234,14 @@ class RecallState(RecallInput, EvidenceState, total=False):
 
 def fresh_recall() -> dict[str, Any]:
     """As `fresh_remember`, of recall."""
-    return {
-        "seen": [],
-        "hidden": [],
-        "plans": [],
-        "parts": [],
-        "candidates": [],
+    empty = ("seen", "hidden", "plans", "parts", "candidates", "outdated", "tried", "warnings")
+    return {name: list[Any]() for name in empty} | {
         "round": 0,
-        "verdict": UNJUDGED,
-        "gap": NO_GAP,
-        "outdated": [],
-        "tried": [],
         "refinements": 0,
         "reflections": 0,
+        "verdict": UNJUDGED,
+        "gap": NO_GAP,
         "answer": {},
-        "warnings": [],
         "faults": None,
         "usage": None,
     }
@@ -343,30 +328,10 @@ class ProbeState(TypedDict):
 
 def fresh_session() -> dict[str, Any]:
     """As `fresh_remember`, of session."""
-    return {
-        "idle": False,
-        "owner": None,
-        "waiting": [],
-        "episodes": [],
-        "probes": [],
-        "asked": [],
-        "found": {},
-        "round": 0,
-        "passed": [],
-        "failed": [],
-        "answered": None,
-        "mended": None,
-        "proposal": None,
-        "edit": None,
-        "decision": None,
-        "written": [],
-        "maintained": {},
-        "unverified": "",
-        "rejected": [],
-        "warnings": None,
-        "faults": None,
-        "usage": None,
-    }
+    empty = ("waiting", "episodes", "probes", "asked", "passed", "failed", "written", "rejected")
+    unset = ("owner", "proposal", "edit", "decision", "answered", "mended", "warnings", "faults", "usage")
+    fresh = {"idle": False, "found": {}, "round": 0, "maintained": {}, "unverified": ""}
+    return {**{name: list[Any]() for name in empty}, **dict.fromkeys(unset), **fresh}
 
 
 class SessionOutput(TypedDict):

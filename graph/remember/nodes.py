@@ -1,17 +1,16 @@
 """The nodes of remember, in the order in which they run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from memcycle.agents.constructor import ConstructorInput, FactDraft
-from memcycle.agents.episode_trigger import EpisodeTriggerInput, EpisodeTriggerOutput
+from memcycle.agents.episode_trigger import Boundary, EpisodeTriggerInput
 from memcycle.agents.fact_judge import FactJudgeOutput
 from memcycle.agents.guide import GuideInput, GuideOutput
 from memcycle.agents.judge import JudgeInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import run_rules
-from memcycle.core.edit import Applied, Edit
 from memcycle.core.entry import Entry, departure
 from memcycle.core.errors import KEPT, RoleFailed, StoreError
 from memcycle.core.theta import Extraction
@@ -19,7 +18,7 @@ from memcycle.core.turn import Turn
 from memcycle.graph.approval import approved
 from memcycle.graph.conflicts import propose
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.episodes import cut, tell, writer_calls, written
+from memcycle.graph.episodes import cut, tell, write
 from memcycle.graph.facts import Outcome, decide, fact_judge_input, ground, with_nearest
 from memcycle.graph.forgetting import ASKED, DONE, NOT_ALLOWED, echoes_in, settle
 from memcycle.graph.guards import missing_words, uncovered
@@ -57,8 +56,6 @@ from memcycle.graph.states import (
     refusals,
 )
 
-MOST_STEPS = 25
-"""Steps of the graph that reading a chunk may take."""
 HELD = 3
 """How many full windows of turns wait at most for their episodes to be written."""
 
@@ -74,18 +71,15 @@ def stage(state: RememberState, run: GraphRun) -> dict[str, Any]:
     if echoes := echoes_in(given, stored):
         bank.forget_turns(scope, echoes)
         stored = [turn for turn in stored if turn.message_id not in {one.message_id for one in echoes}]
-    seq = bank.session_seq(scope)  # before anything is read that a role is shown
+    fresh = fresh_remember()
+    fresh["seq"] = bank.session_seq(scope)  # before anything is read that a role is shown
     waiting = bank.unprocessed(scope)
     if stored and is_open(run, waiting, stored):
-        fresh = fresh_remember()
-        result = {"turns": [turn.id for turn in stored], "waiting": len(waiting)}
-        nothing = fresh_chunk([], [], fresh["result"])
-        return {**fresh, **nothing, "seq": seq, "extracted": False, "result": fresh["result"] | result}
+        told = {"turns": [turn.id for turn in stored], "waiting": len(waiting)}
+        return {**fresh, **fresh_chunk([], [], fresh["result"] | told)}
     states = bank.turn_states(scope, [turn.id for turn in waiting])
-    fresh = fresh_remember()
     part = _next_chunk(run, choose_chunk(run, waiting, stored, states), fresh["result"])
-    extracted = bool(part["chunk"]) and all(states[name] == "extracted" for name in part["chunk"])
-    return {**fresh, **part, "seq": seq, "extracted": extracted}
+    return {**fresh, **part, "extracted": all(states[name] == "extracted" for name in part["chunk"])}
 
 
 def _next_chunk(run: GraphRun, turns: Sequence[Turn], result: dict[str, Any]) -> dict[str, Any]:
@@ -127,8 +121,7 @@ def plan(state: RememberState, run: GraphRun) -> Step:
 
 def search(state: RememberState, run: GraphRun) -> dict[str, Any]:
     """Searches memory for all turns at once, the run's own unread turns left out."""
-    unread = [*state["chunk"], *(state.get("left") or [])]
-    own = [entry.id for entry in run.bank.raw_entries(run.scope, unread)]
+    own = [entry.id for entry in run.bank.raw_entries(run.scope, [*state["chunk"], *state["left"]])]
     found = find(run, state["plans"], widened=state["round"] > 0, exclude=own)
     return {"candidates": unite(state["candidates"], found)[: run.theta.k]}
 
@@ -164,7 +157,7 @@ def refresh(state: RememberState, run: GraphRun) -> Step:
         "edits": dumped(guarded.edits),
         "supersede": guarded.supersede,
         "warnings": [*state["warnings"], *guarded.warnings],
-        "result": _result(state, rejected=refusals(guarded.rejected)),
+        "result": _more(state, rejected=refusals(guarded.rejected)),
     }
 
 
@@ -172,11 +165,11 @@ def approve(state: RememberState, run: GraphRun) -> dict[str, Any]:
     """A person lets the edits stand, changes or rejects them, where the settings ask for that."""
     edits = edits_of(state)
     found = approved(run, edits)
-    result, left = _result(state, rejected=found.rejected), {edit.target for edit in found.edits}
+    left = {edit.target for edit in found.edits}
     told = [NOT_ALLOWED for edit in edits if edit.asked_in and edit.target not in left]
     return {
         "edits": dumped(found.edits),
-        "result": {**result, "forgetting": [*result.get("forgetting", []), *told]},
+        "result": _more(state, rejected=found.rejected, forgetting=told),
     }
 
 
@@ -189,7 +182,7 @@ def apply_refresh(state: RememberState, run: GraphRun) -> dict[str, Any]:
     return {
         "edits": [],
         "candidates": [*successors, *state["candidates"]],
-        "result": _result(
+        "result": _more(
             state, refreshed=[*applied.superseded, *applied.deleted], rejected=refusals(applied.rejected)
         ),
     }
@@ -220,15 +213,14 @@ def construct(state: RememberState, run: GraphRun) -> Step:
     texts = [*(fact.text for fact in done.facts), *(memory.text for memory in value.memories)]
     unread = {turns[n - 1].id for n in done.unread}
     missed = uncovered(turns, texts, how.coverage)
-    result = state["result"]
     return {
         "drafts": [fact.model_dump(mode="json") for fact in done.facts],
         "warnings": [*state["warnings"], *done.warnings],
-        "result": {
-            **result,
-            "unextracted": [*result["unextracted"], *(turn.id for turn in turns if turn.id in unread)],
-            "uncovered": [*result["uncovered"], *(turn.id for turn in missed if turn.id not in unread)],
-        },
+        "result": _more(
+            state,
+            unextracted=[turn.id for turn in turns if turn.id in unread],
+            uncovered=[turn.id for turn in missed if turn.id not in unread],
+        ),
     }
 
 
@@ -281,16 +273,18 @@ def check(state: RememberState, run: GraphRun) -> Step:
     ]
     decide(run, grounded, verdicts, shown=memories(state, run), waiting=waiting, outcome=outcome)
     edits = yield from run.env.organisation.organise(outcome.facts, run.made("constructor"))
-    result = _result(state, rejected=refusals(outcome.rejected))
-    if outcome.unread:
-        unread = dict.fromkeys([*result["unextracted"], *state["chunk"]])
-        result = {**result, "unextracted": list(unread)}
+    unread = set(state["chunk"] if outcome.unread else []) - set(state["result"]["unextracted"])
     return {
         "drafts": [],
         # What rests on the turn of a request is written before the request is erased.
         "edits": dumped([*edits, *asked.edits]),
         "warnings": outcome.warnings,
-        "result": {**result, "forgetting": [*result.get("forgetting", []), *asked.told]},
+        "result": _more(
+            state,
+            rejected=refusals(outcome.rejected),
+            forgetting=asked.told,
+            unextracted=[name for name in state["chunk"] if name in unread],
+        ),
     }
 
 
@@ -317,34 +311,42 @@ def apply(state: RememberState, run: GraphRun) -> dict[str, Any]:
     unread = [name for name in state["chunk"] if name in set(state["result"]["unextracted"])]
     if unread:
         run.bank.apply(run.scope, [], turns=unread, state="unextracted", seq=seq)
-    result = _result(
-        state, refreshed=[*applied.superseded, *applied.deleted], rejected=refusals(applied.rejected)
-    )
     # Two turns may say the same: that is one entry.
-    facts = list(dict.fromkeys([*result["facts"], *added(applied, edits), *applied.updated]))
-    return {"edits": [], "result": {**result, "facts": facts, "forgetting": _told(state, edits, applied)}}
+    facts, known = dict.fromkeys([*added(applied, edits), *applied.updated]), state["result"]["facts"]
+    done = [edit for edit in edits if edit.reason.startswith(ASKED) and edit.target in applied.deleted]
+    return {
+        "edits": [],
+        "result": _more(
+            state,
+            refreshed=[*applied.superseded, *applied.deleted],
+            rejected=refusals(applied.rejected),
+            facts=[name for name in facts if name not in known],
+            forgetting=[DONE for _ in done],
+        ),
+    }
 
 
 def trigger(state: RememberState, run: GraphRun) -> Step:
     """Whether an episode ends in this chunk: topic shift, request, gap, or a saturated window."""
-    segment = _read_so_far(state, run)
-    own, warnings = set(state["chunk"]), list[str]()
-    value = EpisodeTriggerInput(turns=turn_views(segment), new=sum(turn.id in own for turn in segment))
+    # The turns since the last episode, without those that this run has yet to read.
+    own, left = set(state["chunk"]), set(state["left"])
+    segment = [turn for turn in run.bank.open_segment(run.scope) if turn.id not in left]
+    new = sum(turn.id in own for turn in segment)
     if run.is_lean("episode_writer"):
         # Written when the session ends, all in one call; before that only what outgrows one.
-        held = segment if len(segment) >= HELD * run.theta.saturation_turns else []
-        value = EpisodeTriggerInput(turns=turn_views(held), new=len(held))
-    output = EpisodeTriggerOutput(boundaries=[])
+        segment = segment if len(segment) >= HELD * run.theta.saturation_turns else []
+        new = len(segment)
+    value, warnings = EpisodeTriggerInput(turns=turn_views(segment), new=new), list[str]()
+    boundaries: Sequence[Boundary] = ()
     # Where the rules see no reason to split, and nothing is saturated, no model is asked.
-    if value.new and run_rules("episode_trigger", value).boundaries:
+    if new and run_rules("episode_trigger", value).boundaries:
         try:
-            output = yield from run.ask("episode_trigger", value)
+            boundaries = (yield from run.ask("episode_trigger", value)).boundaries
         except RoleFailed as failed:
             warnings = [f"episode trigger not asked: {failed}"]
-        ends = [one.after for one in output.boundaries if not 0 < one.after <= len(segment)]
+        ends = [one.after for one in boundaries if not 0 < one.after <= len(segment)]
         warnings += [f"the Episode trigger ended an episode with turn {n}, which was not shown" for n in ends]
-    finished = cut(segment, output.boundaries, run.theta) if value.turns else []
-    broken = _broken_episodes(run, state["chunk"])
+    finished, broken = cut(segment, boundaries, run.theta), _broken_episodes(run, state["chunk"])
     return {
         "episodes": [{"turns": [turn.id for turn in turns]} for turns in finished] + broken,
         "close_at": finished[-1][-1].position if finished else None,
@@ -356,9 +358,7 @@ def write_episode(state: RememberState, run: GraphRun) -> Step:
     """The Episode writer summarises each finished episode; extraction where it fails."""
     found = [run.bank.turns(run.scope, episode["turns"]) for episode in state["episodes"]]
     episodes = [turns for turns in found if tell(turns)]  # what was forgotten meanwhile is not there
-    replies = yield writer_calls(run, episodes)
-    entries, warnings = written(episodes, replies, run.made("episode_writer"))
-    edits = [{"op": "ADD", "entry": entry, "actor": "episode_writer"} for entry in entries]
+    edits, warnings = yield from write(run, episodes)
     return {"edits": edits, "warnings": [*state["warnings"], *warnings]}
 
 
@@ -374,36 +374,15 @@ def finish(state: RememberState, run: GraphRun) -> dict[str, Any]:
         close_segment_at=state["close_at"],
         seq=state["seq"],
     )
-    result = _result(state, rejected=refusals(applied.rejected))
-    done = {
-        **result,
-        "episodes": [*result["episodes"], *added(applied, edits)],
-        "warnings": [*result["warnings"], *state["warnings"], *state["faults"]],
-        "unextracted": list(result["unextracted"]),
-    }
-    states = run.bank.turn_states(run.scope, state.get("left") or [])
-    waiting = [name for name, read in states.items() if read != "processed"]
-    left = run.bank.turns(run.scope, [name for name in state.get("left") or [] if name in waiting])
-    if left and state.get("steps", MOST_STEPS) < MOST_STEPS:
-        run.bank.apply(run.scope, [], turns=waiting, state="unextracted", seq=state["seq"])
-        done["unextracted"] += [turn.id for turn in left]
-        done["warnings"].append(
-            "the run's recursion_limit is reached: what is unextracted waits for the next"
-        )
-        left = []
-    return _next_chunk(run, left, done)
-
-
-def _read_so_far(state: RememberState, run: GraphRun) -> list[Turn]:
-    """The turns since the last episode, without those that this run has yet to read."""
-    left = set(state.get("left") or [])
-    return [turn for turn in run.bank.open_segment(run.scope) if turn.id not in left]
-
-
-def _told(state: RememberState, edits: Sequence[Edit], applied: Applied) -> list[str]:
-    """What came of each request to forget, in words."""
-    done = [edit for edit in edits if edit.reason.startswith(ASKED) and edit.target in applied.deleted]
-    return [*state["result"].get("forgetting", []), *(DONE for _ in done)]
+    done = _more(
+        state,
+        rejected=refusals(applied.rejected),
+        episodes=added(applied, edits),
+        warnings=[*state["warnings"], *state["faults"]],
+    )
+    states = run.bank.turn_states(run.scope, state["left"])
+    left = [name for name in state["left"] if states.get(name, "processed") != "processed"]
+    return _next_chunk(run, run.bank.turns(run.scope, left), done)
 
 
 def _broken_episodes(run: GraphRun, chunk: Sequence[str]) -> list[dict[str, Any]]:
@@ -434,13 +413,7 @@ def _read_turns(state: RememberState) -> list[str]:
     return [name for name in state["chunk"] if name not in waiting]
 
 
-def _result(
-    state: RememberState, *, refreshed: list[str] | None = None, rejected: list[dict[str, str]]
-) -> dict[str, Any]:
-    """The result so far, with what was refreshed and refused now."""
-    result = state["result"]
-    return {
-        **result,
-        "refreshed": [*result["refreshed"], *(refreshed or [])],
-        "rejected": [*result["rejected"], *rejected],
-    }
+def _more(state: RememberState, **found: Sequence[Any]) -> dict[str, Any]:
+    """The result so far, with what was found now in each of its lists."""
+    result: Mapping[str, Any] = state["result"]
+    return {**result, **{name: [*result[name], *more] for name, more in found.items()}}

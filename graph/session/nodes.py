@@ -12,7 +12,7 @@ from memcycle.core.probe import Probe, SessionReport
 from memcycle.core.scope import Scope
 from memcycle.graph.context import NobodyNamed
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.episodes import tell, whole, writer_calls, written
+from memcycle.graph.episodes import tell, whole, write
 from memcycle.graph.node import Step
 from memcycle.graph.search import turn_views
 from memcycle.graph.session.examination import probes_of
@@ -101,17 +101,13 @@ def close_episode(state: SessionState, run: GraphRun) -> Step:
     if run.is_lean("episode_writer"):
         value = EpisodeTriggerInput(turns=turn_views(segment), new=len(segment))
         episodes = whole(segment, run_rules("episode_trigger", value).boundaries, run.theta)
-    replies = yield writer_calls(run, episodes)
-    entries, warnings = written(episodes, replies, run.made("episode_writer"))
-    return {"episodes": entries, "close_at": end, "warnings": warnings}
+    edits, warnings = yield from write(run, episodes)
+    return {"episodes": edits, "close_at": end, "warnings": warnings}
 
 
 def apply_episode(state: SessionState, run: GraphRun) -> dict[str, Any]:
     """Writes it, staged."""
-    edits = [
-        Edit.model_validate({"op": "ADD", "entry": entry, "actor": "episode_writer"})
-        for entry in state["episodes"]
-    ]
+    edits = [Edit.model_validate(edit) for edit in state["episodes"]]
     applied = run.bank.apply(run.scope, edits, close_segment_at=state["close_at"], seq=state["seq"])
     warnings = [f"an episode was not written: {refused.why}" for refused in applied.rejected]
     return {"episodes": [], "result": {"episodes": added(applied, edits)}, "warnings": warnings}

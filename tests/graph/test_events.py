@@ -25,7 +25,6 @@ VERDICT = {
     "relevant": ["f"],
     "conflicts": [{"memory": "f", "turn": "D1:1", "other": None, "why": "secret"}],
     "sufficient": False,
-    "missing": "secret",
     "shown": 3,
     "judged": True,
 }

@@ -13,8 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from typing_extensions import TypedDict
 
-import memcycle
-from memcycle import build_memory, build_recall, build_remember, build_session, graph
+from memcycle import build_memory, build_recall, build_remember, build_session
 from memcycle.agents.roles import Roles
 from memcycle.core.errors import KEPT, BadInput
 from memcycle.core.scope import Scope
@@ -259,10 +258,3 @@ def test_runs_at_once_in_one_session_read_their_own_turns_only(bank):
     results = asyncio.run(together())
     assert sorted(len(result["result"]["turns"]) for result in results) == [1] * 6
     assert len({result["result"]["turns"][0] for result in results}) == 6
-
-
-def test_the_room_names_its_builders_too():
-    for name in ("build_memory", "build_recall", "build_remember", "build_session"):
-        assert getattr(graph, name) is getattr(memcycle, name)
-    with pytest.raises(AttributeError, match="no attribute 'build_all'"):
-        graph.build_all  # noqa: B018 - looked up, that is what is tried
