@@ -38,11 +38,12 @@ class NoAnswer(ValueError):
     """The model or its provider gave no answer. Asking again in the same words is no use."""
 
 
-class FoundJson(NamedTuple):
-    """JSON values of a text in order, and what broke if one began and did not end."""
+class _Span(NamedTuple):
+    """A JSON value in a text and its end; or what broke, where one began and did not end."""
 
-    values: list[Any]
-    broken: str
+    value: Any
+    end: int
+    broken: str = ""
 
 
 def whole_json(text: str) -> Any:
@@ -55,19 +56,6 @@ def whole_json(text: str) -> Any:
     return first.value if first and not first.broken and first.end == len(bare) else None
 
 
-def find_json(text: str) -> FoundJson:
-    """The outermost JSON values of a text, in order."""
-    spans = list(_spans(text))
-    broken = next((span.broken for span in spans if span.broken), "")
-    return FoundJson([span.value for span in spans if not span.broken], broken)
-
-
-class _Span(NamedTuple):
-    value: Any
-    end: int
-    broken: str
-
-
 def _spans(text: str) -> Iterator[_Span]:
     """Outermost JSON values of a text. After one that breaks the search goes on behind the break, so that
     its inner parts are not taken for answers and the time stays linear."""
@@ -76,7 +64,7 @@ def _spans(text: str) -> Iterator[_Span]:
         start = match.start()
         try:
             value, position, text = _decode(text, start)
-            yield _Span(value, position, "")
+            yield _Span(value, position)
         except json.JSONDecodeError as error:
             began = bool(text[start + 1 : error.pos].strip()) or error.msg.startswith("Unterminated")
             position = max(error.pos, start + 1)
@@ -140,17 +128,12 @@ def read_reply(
     text = reply_text(message)
     if not text:
         raise Unreadable("the reply is empty")
-    found = find_json(text)
-    return _choose(found, text, model, context)
+    return _choose(text, model, context)
 
 
 def reply_text(message: BaseMessage) -> str:
     """The text of a reply: parts of type text only, without reasoning blocks."""
-    content = message.content
-    if isinstance(content, str):
-        return drop_reasoning(content)
-    parts = [part if isinstance(part, str) else _part_text(part) for part in content]
-    return drop_reasoning("".join(parts))
+    return drop_reasoning(message.text)
 
 
 def reply_words(message: BaseMessage) -> str:
@@ -238,10 +221,6 @@ def _ends(message: BaseMessage) -> set[str]:
     return {str(reason).lower() for reason in said if reason}
 
 
-def _part_text(part: Mapping[str, Any]) -> str:
-    return str(part.get("text") or "") if part.get("type") in {"text", "output_text"} else ""
-
-
 def _raw_calls(message: BaseMessage) -> list[tuple[dict[str, Any] | None, str]]:
     """Tool calls as (arguments, their raw text); arguments None where the client could not parse."""
     if not isinstance(message, AIMessage):
@@ -264,16 +243,22 @@ def _tool_arguments(message: BaseMessage, model: type[BaseModel]) -> dict[str, A
 
 
 def _only_dict(text: str) -> dict[str, Any]:
-    found = find_json(text)
-    if len(found.values) == 1 and isinstance(found.values[0], dict) and not found.broken:
-        return found.values[0]
-    raise Unreadable(found.broken or "the arguments are not one JSON object")
+    spans = list(_spans(text))
+    if len(spans) == 1 and isinstance(spans[0].value, dict):
+        return spans[0].value
+    raise Unreadable(_broken(spans) or "the arguments are not one JSON object")
 
 
-def _choose(found: FoundJson, text: str, model: type[Output], context: Mapping[str, Any] | None) -> Output:
+def _broken(spans: Sequence[_Span]) -> str:
+    return next((span.broken for span in spans if span.broken), "")
+
+
+def _choose(text: str, model: type[Output], context: Mapping[str, Any] | None) -> Output:
     """The last object that fits, else that can be made to; else a bare list where one list is all that is
     asked."""
-    objects = [value for value in found.values if isinstance(value, dict)]
+    spans = list(_spans(text))
+    values, broken = [span.value for span in spans if not span.broken], _broken(spans)
+    objects = [value for value in values if isinstance(value, dict)]
     error: Unreadable | None = None
     for mend in (False, True):
         for value in reversed(objects):
@@ -282,19 +267,13 @@ def _choose(found: FoundJson, text: str, model: type[Output], context: Mapping[s
             except Unreadable as raised:
                 error = error or raised
     field = list_field(model)
-    if (
-        field
-        and not found.broken
-        and not objects
-        and len(found.values) == 1
-        and isinstance(found.values[0], list)
-    ):
-        items = found.values[0]
+    if field and not broken and len(values) == 1 and isinstance(values[0], list):
+        items = values[0]
         # A list of plain words in prose may be anything; alone it is the answer.
         if whole_json(text) is not None or (items and all(isinstance(item, dict) for item in items)):
             return _validate({field: items}, model, context)
-    if found.broken:
-        raise Unreadable(found.broken)
+    if broken:
+        raise Unreadable(broken)
     raise error or Unreadable("the reply holds no JSON object")
 
 

@@ -90,7 +90,7 @@ def _holding_now(own: Sequence[Passage]) -> Passage:
     """The newest of the passages that hold as much of the question about as well."""
     best = own[0]
     rivals = [one for one in own if one.cover >= best.cover and one.score >= RIVAL * best.score]
-    return max(rivals, key=_when)
+    return max(rivals, key=_when, default=best)  # none where its score is negative
 
 
 def _when(one: Passage) -> datetime:

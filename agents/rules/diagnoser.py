@@ -19,6 +19,7 @@ from memcycle.agents.diagnoser import (
     FailureView,
     MissedView,
     Pattern,
+    Value,
 )
 from memcycle.core.theta import SIGNALS_OF_VIEW
 
@@ -45,6 +46,8 @@ EPISODES = 0.05
 """What is left to episodes where they drown the rest."""
 TAKEN_BACK = "taken back"
 """The outcome of a change that did harm, as the loop words it."""
+Asked = Iterator[tuple[str, Value, str]]
+"""Changes that one pattern asks for: path, value and reason."""
 
 
 def diagnoser(value: DiagnoserInput) -> DiagnoserOutput:
@@ -53,8 +56,8 @@ def diagnoser(value: DiagnoserInput) -> DiagnoserOutput:
     found: dict[str, Change] = {}
     for pattern in sorted(seen.failures, key=lambda name: -len(seen.failures[name])):
         if pattern in _ANSWERS:
-            for change in _ANSWERS[pattern](seen):
-                found.setdefault(change.path, change)
+            for path, new, why in _ANSWERS[pattern](seen, seen.failures[pattern], seen.missed_of(pattern)):
+                found.setdefault(path, Change(path=path, value=new, reason=why, pattern=pattern))
     for change in _weights(seen):
         found.setdefault(change.path, change)
     wanted = [change for change in found.values() if seen.is_news(change)]
@@ -67,8 +70,7 @@ class _Seen:
     """The input, made ready: values by path, failures by pattern that are frequent enough to be heard.
 
     Attributes:
-        taken_back: Rounds in a row that were taken back, the last included. size: length of the steps of
-            weights, halved by each of them.
+        taken_back: Rounds in a row that were taken back, the last included.
     """
 
     def __init__(self, value: DiagnoserInput) -> None:
@@ -79,11 +81,8 @@ class _Seen:
         for failure in value.failures:
             by_pattern.setdefault(failure.pattern, []).append(failure)
         self.failures = {name: own for name, own in by_pattern.items() if len(own) >= least}
-        self.missed = [one for failure in value.failures for one in failure.missed]
         outcomes = [one.outcome for one in reversed(value.tried)]
-        kept = next((at for at, one in enumerate(outcomes) if one != TAKEN_BACK), len(outcomes))
-        self.taken_back = kept
-        self.size = FIRST_STEP * 0.5**kept
+        self.taken_back = next((at for at, one in enumerate(outcomes) if one != TAKEN_BACK), len(outcomes))
 
     def number(self, path: str, otherwise: float = 0.0) -> float:
         found = self.now.get(path, otherwise)
@@ -91,6 +90,9 @@ class _Seen:
 
     def missed_of(self, pattern: Pattern) -> list[MissedView]:
         return [one for failure in self.failures.get(pattern, ()) for one in failure.missed]
+
+    def is_shallow(self, path: str) -> bool:
+        return self.number(path, DEEP) < DEEP
 
     def is_news(self, change: Change) -> bool:
         """Whether it changes something, and was not taken back before."""
@@ -101,82 +103,67 @@ class _Seen:
         )
 
 
-def _count(seen: _Seen, pattern: Pattern) -> str:
-    return f"{len(seen.failures[pattern])} of {len(seen.value.failures)} failures"
+def _count(seen: _Seen, failures: Sequence[FailureView]) -> str:
+    return f"{len(failures)} of {len(seen.value.failures)} failures"
 
 
-def _too_little(seen: _Seen) -> Iterator[Change]:
+def _too_little(seen: _Seen, failures: Sequence[FailureView], missed: Sequence[MissedView]) -> Asked:
     """More entries while tokens are left; more tokens up to the limit; then cheaper forms."""
-    pattern: Pattern = "too little context"
-    missed, limit = seen.missed_of(pattern), seen.value.token_budget
-    shown = [failure.shown for failure in seen.failures[pattern]]
+    limit, shown = seen.value.token_budget, [failure.shown for failure in failures]
     spent = median(sum(one.tokens.values()) for one in shown)
     budget = median(min(one.token_budget, limit) for one in shown)
     k = median(one.k for one in shown)
     by_entries = sum(one.cut == "entries" for one in missed)
     if by_entries and spent < FILLED * limit:
         reach = median(one.rank for one in missed if one.rank is not None)
-        yield Change(
-            path="k",
-            value=ceil(max(1.5 * k * limit / max(spent, 1.0), reach, 2 * k)),
-            pattern=pattern,
-            reason=f"{by_entries} wanted turns come after the {k:g} entries that are kept, while "
+        yield (
+            "k",
+            ceil(max(1.5 * k * limit / max(spent, 1.0), reach, 2 * k)),
+            f"{by_entries} wanted turns come after the {k:g} entries that are kept, while "
             f"{limit - spent:.0f} tokens are left; half of them within {reach:g}",
         )
     # Tokens, or the places that more tokens will fill next, end before what is missed.
     by_tokens = any(one.cut == "tokens" for one in missed) or seen.number("token_budget") < limit
     if budget < limit and by_tokens:
-        yield Change(
-            path="token_budget",
-            value=limit,
-            pattern=pattern,
-            reason=f"{_count(seen, pattern)}: the budget of {budget:g} tokens is below the limit",
-        )
-    yield from _cheaper(seen, pattern, missed)
+        why = f"{_count(seen, failures)}: the budget of {budget:g} tokens is below the limit"
+        yield "token_budget", limit, why
+    yield from _cheaper(seen, missed)
 
 
-def _cheaper(seen: _Seen, pattern: Pattern, missed: list[MissedView]) -> Iterator[Change]:
+def _cheaper(seen: _Seen, missed: Sequence[MissedView]) -> Asked:
     cut = [one for one in missed if one.cut == "tokens"]
     told = sum(one.facts > 0 for one in cut)
     first = seen.number("turns_first")
     if cut and told >= len(cut) / 2 and first > HEARD:
-        yield Change(
-            path="turns_first",
-            value=round(first / 2, 3),
-            pattern=pattern,
-            reason=f"tokens end before {len(cut)} wanted turns, {told} of which a shorter fact tells",
-        )
+        why = f"tokens end before {len(cut)} wanted turns, {told} of which a shorter fact tells"
+        yield "turns_first", round(first / 2, 3), why
 
 
-def _drowned(seen: _Seen) -> Iterator[Change]:
+def _drowned(seen: _Seen, failures: Sequence[FailureView], missed: Sequence[MissedView]) -> Asked:
     """Less room for episodes and whole turns."""
-    pattern: Pattern = "drowned"
-    shown = [failure.shown.tokens for failure in seen.failures[pattern]]
+    shown = [failure.shown.tokens for failure in failures]
     spent = sum(sum(tokens.values()) for tokens in shown) or 1
     share = sum(tokens.get("episode", 0) for tokens in shown) / spent
     if share > EPISODES:
-        why = f"{_count(seen, pattern)}: episodes take {share:.0%} of the tokens"
+        why = f"{_count(seen, failures)}: episodes take {share:.0%} of the tokens"
         for operator in ("raw", "fact", "episode"):
             yield from _less_episodes(seen, f"routing.{operator}", why)
     else:
-        yield from _cheaper(seen, pattern, seen.missed_of(pattern))
+        yield from _cheaper(seen, missed)
 
 
-def _less_episodes(seen: _Seen, place: str, why: str) -> Iterator[Change]:
+def _less_episodes(seen: _Seen, place: str, why: str) -> Asked:
     episode, raw, fact = (seen.number(f"{place}.{name}") for name in ("episode", "raw", "fact"))
     if episode <= EPISODES:
         return
-    rest = 1 - EPISODES
     raw, fact = (raw, fact) if raw + fact > 0 else (0.6, 0.4)
-    scale = rest / (raw + fact)
+    scale = (1 - EPISODES) / (raw + fact)
     for name, given in (("episode", EPISODES), ("raw", raw * scale), ("fact", fact * scale)):
-        yield Change(path=f"{place}.{name}", value=round(given, 3), pattern="drowned", reason=why)
+        yield f"{place}.{name}", round(given, 3), why
 
 
-def _blind(seen: _Seen) -> Iterator[Change]:
+def _blind(seen: _Seen, _: Sequence[FailureView], missed: Sequence[MissedView]) -> Asked:
     """Weight for the views that find what is missed, and depth for them to speak."""
-    pattern: Pattern = "view blind"
-    missed = seen.missed_of(pattern)
     weights = [seen.number(WEIGHTS + name) for names in SIGNALS_OF_VIEW.values() for name in names[:3]]
     usual = [weight for weight in weights if weight > 0]
     mean = sum(usual) / len(usual) if usual else 1.0
@@ -187,73 +174,67 @@ def _blind(seen: _Seen) -> Iterator[Change]:
                 continue
             why = f"{name} has {near} of {len(missed)} wanted turns among its first {NEAR}"
             if seen.number(WEIGHTS + name) == 0:
-                yield Change(path=WEIGHTS + name, value=round(mean, 3), pattern=pattern, reason=why)
+                yield WEIGHTS + name, round(mean, 3), why
             if seen.number(f"views.{family}", DEEP) < NEAR:
-                yield Change(path=f"views.{family}", value=DEEP, pattern=pattern, reason=why)
+                yield f"views.{family}", DEEP, why
 
 
-def _entity(seen: _Seen) -> Iterator[Change]:
+def _entity(seen: _Seen, _: Sequence[FailureView], missed: Sequence[MissedView]) -> Asked:
     """What others said of the matter: search without the name too. The speaker's weight follows its edges."""
-    missed = seen.missed_of("wrong entity")
     others = sum(one.edges.get("speaker", 0.0) < 0 for one in missed)
     if others > len(missed) / 2 and seen.now.get("swap.on") is False:
-        yield Change(
-            path="swap.on",
-            value=True,
-            pattern="wrong entity",
-            reason=f"{others} of {len(missed)} wanted turns are not of the person who is asked about",
-        )
+        why = f"{others} of {len(missed)} wanted turns are not of the person who is asked about"
+        yield "swap.on", True, why
 
 
-def _unfound(seen: _Seen) -> Iterator[Change]:
+def _unfound(seen: _Seen, failures: Sequence[FailureView], missed: Sequence[MissedView]) -> Asked:
     """Wider views; other forms of the question."""
-    pattern: Pattern = "nothing retrieved"
-    failures, missed = seen.failures[pattern], seen.missed_of(pattern)
     if not missed:
         return
-    why = f"{_count(seen, pattern)}: nothing that was found holds the wanted turns"
-    for family in SIGNALS_OF_VIEW:
-        if seen.number(f"views.{family}", DEEP) < DEEP:
-            yield Change(path=f"views.{family}", value=DEEP, pattern=pattern, reason=why)
-    if seen.number("candidates", DEEP) < DEEP:
-        yield Change(path="candidates", value=DEEP, pattern=pattern, reason=why)
+    why = f"{_count(seen, failures)}: nothing that was found holds the wanted turns"
+    for path in filter(seen.is_shallow, (*(f"views.{family}" for family in SIGNALS_OF_VIEW), "candidates")):
+        yield path, DEEP, why
     if sum(failure.wanted > 1 for failure in failures) > len(failures) / 2:
-        yield Change(path="decomposition.on", value=True, pattern=pattern, reason=f"{why}, several each")
+        yield "decomposition.on", True, f"{why}, several each"
 
 
-def _abstained(seen: _Seen) -> Iterator[Change]:
+def _abstained(seen: _Seen, failures: Sequence[FailureView], _: Sequence[MissedView]) -> Asked:
     """A second look where the evidence was there."""
-    pattern: Pattern = "abstained wrongly"
-    if not any(failure.wanted and failure.answer for failure in seen.failures[pattern]):
-        return
-    why = f"{_count(seen, pattern)}: the wanted turns were shown, and the answer was that nothing is known"
-    rounds = seen.number("reflection.rounds")
-    yield Change(path="reflection.rounds", value=int(rounds) + 1, pattern=pattern, reason=why)
-    if seen.now.get("verification") == "off":
-        yield Change(path="verification", value="multi_candidate", pattern=pattern, reason=why)
+    if any(failure.wanted and failure.answer for failure in failures):
+        why = (
+            f"{_count(seen, failures)}: the wanted turns were shown, and the answer was that nothing is known"
+        )
+        yield "reflection.rounds", int(seen.number("reflection.rounds")) + 1, why
+        if seen.now.get("verification") == "off":
+            yield "verification", "multi_candidate", why
 
 
-def _format(seen: _Seen) -> Iterator[Change]:
+def _format(seen: _Seen, failures: Sequence[FailureView], _: Sequence[MissedView]) -> Asked:
     """Shorter answers where they are too long, stricter ones where they are not."""
-    pattern: Pattern = "answer format"
-    said = [one for one in seen.failures[pattern] if one.answer and one.gold]
-    if not said:
-        return
-    longer = sum(len((one.answer or "").split()) > 2 * len((one.gold or "").split()) for one in said)
-    style = "concise" if longer > len(said) / 2 else "strict"
-    yield Change(
-        path="answer_style",
-        value=style,
-        pattern=pattern,
-        reason=f"{_count(seen, pattern)} with all evidence shown; {longer} answers are twice as long as gold",
-    )
+    lengths = [
+        (len(one.answer.split()), len(one.gold.split())) for one in failures if one.answer and one.gold
+    ]
+    longer = sum(said > 2 * gold for said, gold in lengths)
+    if lengths:
+        why = f"{_count(seen, failures)} with all evidence shown; {longer} answers are twice as long as gold"
+        yield "answer_style", "concise" if longer > len(lengths) / 2 else "strict", why
 
 
+_ANSWERS: dict[Pattern, Callable[[_Seen, Sequence[FailureView], Sequence[MissedView]], Asked]] = {
+    "too little context": _too_little,
+    "drowned": _drowned,
+    "view blind": _blind,
+    "wrong entity": _entity,
+    "nothing retrieved": _unfound,
+    "abstained wrongly": _abstained,
+    "answer format": _format,
+}
 _PATTERNS: dict[str, Pattern] = {
     "speaker": "wrong entity",
     "date": "wrong time",
     "time_expression": "wrong time",
 }
+"""By signal the pattern that its weight answers."""
 
 
 class _Edge(NamedTuple):
@@ -267,12 +248,13 @@ class _Edge(NamedTuple):
 def _steps(seen: _Seen) -> list[tuple[str, _Edge, Change]]:
     """The most certain steps of weights, each with its signal, and the difference that asks for it."""
     # Those without differences say nothing.
-    told = [one.edges for one in seen.missed if one.edges]
+    told = [one.edges for failure in seen.value.failures for one in failure.missed if one.edges]
     held = {one.signal: one.edge for one in seen.value.held}
     weights = {path: seen.number(path) for path in seen.now if path.startswith(WEIGHTS)}
     if len(told) < FEWEST:
         return []
     total = sum(weights.values()) or 1.0
+    size = FIRST_STEP * 0.5**seen.taken_back
     found: list[tuple[str, _Edge, Change]] = []
     for path, weight in weights.items():
         signal = path.removeprefix(WEIGHTS)
@@ -280,7 +262,7 @@ def _steps(seen: _Seen) -> list[tuple[str, _Edge, Change]]:
         if edge is None:
             continue
         # At most halved: one round's failures never show all that a signal gets right.
-        given = round(max(weight + seen.size * total * edge.mean, weight / 2), 3)
+        given = round(max(weight + size * total * edge.mean, weight / 2), 3)
         pattern = _PATTERNS.get(signal, "view blind" if weight == 0 else "outranked")
         way = "more" if edge.mean > 0 else "less"
         reason = f"{edge.whose} have {abs(edge.mean):.2f} {way} {signal} than the best others"
@@ -305,16 +287,12 @@ def _weights(seen: _Seen) -> Iterator[Change]:
     found, fusion = _steps(seen), seen.now.get("fusion")
     if found and fusion in ("sum", "rrf"):
         names = ", ".join(signal for signal, _, _ in found[:3])
-        yield Change(
-            path="fusion",
-            value="linear",
-            pattern=found[0][2].pattern,
-            reason=f"fusion {fusion} reads no weights, and {names} tell wanted turns from others",
-        )
+        why = f"fusion {fusion} reads no weights, and {names} tell wanted turns from others"
+        yield Change(path="fusion", value="linear", pattern=found[0][2].pattern, reason=why)
     for signal, edge, change in found:
         yield change
         family = next((name for name, signals in SIGNALS_OF_VIEW.items() if signal in signals), None)
-        if family and edge.mean > 0 and seen.number(f"views.{family}", DEEP) < DEEP:
+        if family and edge.mean > 0 and seen.is_shallow(f"views.{family}"):
             yield change.model_copy(update={"path": f"views.{family}", "value": DEEP})
 
 
@@ -322,18 +300,7 @@ def _missing(seen: _Seen) -> str:
     """Wanted turns that no view found and no fact was read from, where facts are read at all."""
     missed = seen.missed_of("nothing retrieved")
     lacking = sum(one.rank is None and one.facts == 0 for one in missed)
-    read = any(one.facts for one in seen.missed)
+    read = any(one.facts for failure in seen.value.failures for one in failure.missed)
     if not missed or not read or lacking <= len(missed) / 2:
         return ""
     return f"{lacking} wanted turns are found by no view, and no fact was read from them"
-
-
-_ANSWERS: dict[Pattern, Callable[[_Seen], Iterator[Change]]] = {
-    "too little context": _too_little,
-    "drowned": _drowned,
-    "view blind": _blind,
-    "wrong entity": _entity,
-    "nothing retrieved": _unfound,
-    "abstained wrongly": _abstained,
-    "answer format": _format,
-}
