@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC
 from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any, Literal, get_args
@@ -23,13 +22,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from memcycle.core.errors import BadInput
+from benchmarks.speed import sample_of
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.probe import Usage
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Session
-from memcycle.evals.dataset import Sample, chosen
-from memcycle.evals.datasets.locomo import load_locomo
+from memcycle.evals.dataset import Sample
 from memcycle.memory import Memory
 from tests.rules_model import RulesModel, roles_on
 
@@ -107,11 +105,7 @@ def main(
     json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Counts model calls and tokens of one conversation and its questions, in each profile."""
-    try:
-        [sample] = chosen(load_locomo(data, zone=UTC), conversation)
-    except BadInput as error:
-        sys.stderr.write(f"{error}\n")
-        raise typer.Exit(1) from None
+    sample = sample_of(data, conversation)
     profiles: Sequence[Profile] = get_args(Profile)
     shown = track(profiles, "asking", console=Console(stderr=True), transient=True)
     figures = {profile: measure(sample, profile, sessions, questions) for profile in shown}

@@ -60,6 +60,16 @@ class Step:
     usage: Usage
 
 
+def sample_of(data: Path, conversation: str) -> Sample:
+    """A conversation of a LoCoMo file; where there is none, the end of the command."""
+    try:
+        [sample] = chosen(load_locomo(data, zone=UTC), conversation)
+    except BadInput as error:
+        sys.stderr.write(f"{error}\n")
+        raise typer.Exit(1) from None
+    return sample
+
+
 def measure(sample: Sample, roles: Roles, busy: Callable[[], float], chunk: int, asked: int) -> list[Step]:
     """Every step of a sample's conversation and of `asked` of its questions, in a home of its own.
 
@@ -135,11 +145,7 @@ def main(
     json_: Annotated[bool, typer.Option("--json", help="One JSON object with every step.")] = False,
 ) -> None:
     """Measures the time of one conversation and its questions, by rules and with a model of no latency."""
-    try:
-        [sample] = chosen(load_locomo(data, zone=UTC), conversation)
-    except BadInput as error:
-        sys.stderr.write(f"{error}\n")
-        raise typer.Exit(1) from None
+    sample = sample_of(data, conversation)
     model = RulesModel()
     steps = {
         "rules": measure(sample, Roles.rules(), lambda: 0.0, chunk_turns, questions),
