@@ -30,6 +30,7 @@ from memcycle.cli.measure import (
     transfer,
 )
 from memcycle.cli.memories import edit, export, forget, history, import_, memories, undo
+from memcycle.cli.options import flat
 from memcycle.cli.output import explained
 from memcycle.cli.sessions import end, session, sessions, verify
 from memcycle.cli.talk import ask, ingest
@@ -121,10 +122,10 @@ def _add(parent: typer.Typer, name: str, command: Command | Group, panel: str | 
         "epilog": "\n\n".join(("[bold]Examples[/bold]", *lines)) if lines else None,
     }
     if not isinstance(command, Group):
-        parent.command(name, rich_help_panel=panel, **shown)(explained(does))
+        parent.command(name, rich_help_panel=panel, **shown)(explained(flat(does)))
         return
     group = typer.Typer(no_args_is_help=not command.alone)
-    group.callback(invoke_without_command=command.alone, **shown)(explained(does))
+    group.callback(invoke_without_command=command.alone, **shown)(explained(flat(does)))
     for own, inner in command.commands.items():
         _add(group, own, inner)
     parent.add_typer(group, name=name, rich_help_panel=panel)

@@ -64,7 +64,7 @@ def demo(
         Path | None,
         typer.Option(metavar="DIR", help="Keep the memory here.", show_default="a folder that is removed"),
     ] = None,
-    model: opt.Model = "rules",
+    model: opt.ModelName = "rules",
     base_url: opt.BaseUrl = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -76,7 +76,9 @@ def demo(
     """
     with (
         _home(home) as place,
-        open_memory(settings_of(place), model=model, base_url=base_url, new=True) as memory,
+        open_memory(
+            settings_of(place), opt.Whose(USER), model=opt.Model(model, base_url), new=True
+        ) as memory,
     ):
         if as_json:
             _remember(memory)
@@ -124,7 +126,7 @@ def _run_graph(
     from memcycle.graph.context import Context
 
     output: dict[str, Any] = {}
-    texts, context = Texts(memory, memory.scope(USER)), Context(user=USER, session=session)
+    texts, context = Texts(memory, memory.scope()), Context(user=USER, session=session)
     stream = memory.graphs[graph].stream(value, context=context, stream_mode=["custom", "values"])
     for mode, data in stream:
         if mode == "values":
@@ -172,7 +174,7 @@ def _run(memory: "Memory", *, model: str, kept: Path | None) -> None:
 
 def _say_examined(memory: "Memory", *, by_rules: bool) -> None:
     """What the sessions were examined with, and each probe that memory could not answer at first."""
-    sessions = [memory.session(one.session, user=USER) for one in memory.sessions(user=USER)]
+    sessions = [memory.session(one.session) for one in memory.sessions()]
     failed = [
         probe
         for session in sessions
@@ -201,7 +203,7 @@ def _say_examined(memory: "Memory", *, by_rules: bool) -> None:
         first = f"; the first {_PROBES} of these" if len(failed) > _PROBES else ""
         say((f"What it could not answer at first: {counted(len(failed), 'question')}{first}.", "dim"))
     shown_now = failed[:_PROBES]
-    scope = memory.scope(USER)
+    scope = memory.scope()
     say_probes(shown_now, memory.bank.turns(scope, sources(shown_now)))
 
 
@@ -224,7 +226,7 @@ def _ask(memory: "Memory", question: str) -> "Answer":
 
 def _summary(memory: "Memory", answers: "list[Answer]") -> dict[str, Any]:
     """What is stored now and what was answered, as `memcycle demo --json` prints it."""
-    scope = memory.scope(USER)
+    scope = memory.scope()
     stored = memory.bank.count(scope)
     superseded = memory.bank.count(scope, statuses=("superseded", "forgotten"))
     return {
@@ -232,9 +234,7 @@ def _summary(memory: "Memory", answers: "list[Answer]") -> dict[str, Any]:
         "facts": stored.get("fact", 0),
         "episodes": stored.get("episode", 0),
         "refreshed": superseded.get("fact", 0),
-        "examined": {
-            name: sum(getattr(one, name) for one in memory.sessions(user=USER)) for name in _EXAMINED
-        },
+        "examined": {name: sum(getattr(one, name) for one in memory.sessions()) for name in _EXAMINED},
         "questions": [
             {
                 "question": answer.question,

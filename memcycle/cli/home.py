@@ -40,8 +40,7 @@ def doctor(
         bool,
         typer.Option("--reembed", help="Make all vectors anew with --embedder; ids, texts and dates stay."),
     ] = False,
-    embedder: opt.Embedder = None,
-    chroma_url: opt.ChromaUrl = None,
+    index: opt.Index,
     as_json: opt.Json = False,
 ) -> None:
     """Check a home and mend what needs no person. Exit code 1 when something is left.
@@ -54,7 +53,7 @@ def doctor(
     """
     if dry_run and (rebuild or reembed):
         raise BadInput("--dry-run changes nothing: leave out --rebuild and --reembed")
-    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url)
+    settings = settings_of(home, index)
     require_home(settings)
     report = _looked_after(settings, dry_run=dry_run, rebuild=rebuild, reembed=reembed)
     if as_json:
@@ -209,9 +208,7 @@ _LIMIT = "Limit"
 
 def maintain(
     *,
-    user: opt.User,
-    home: opt.Home = None,
-    workspace: opt.Workspace = "default",
+    whose: opt.Named,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
     ] = False,
@@ -232,8 +229,7 @@ def maintain(
         Granularity | None,
         typer.Option("--granularity", "-g", help="Limit only these.", rich_help_panel=_LIMIT),
     ] = None,
-    embedder: opt.Embedder = None,
-    chroma_url: opt.ChromaUrl = None,
+    index: opt.Index,
     as_json: opt.Json = False,
 ) -> None:
     """Unite what is said twice and let expire what is past a limit. `undo` takes each of it back.
@@ -251,11 +247,12 @@ def maintain(
     limits = [] if all(value is None for value in rule.values()) else [rule]
     if limits and max_age_days is None and max_entries is None:
         raise BadInput("--kind and --granularity say what is limited: add --max-age-days or --max-entries")
-    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url, retention=limits)
-    with open_memory(settings, user=user, workspace=workspace, read_only=dry_run) as memory:
+    settings = settings_of(whose.home, index, retention=limits)
+    with open_memory(settings, whose, read_only=dry_run) as memory:
         done = memory.maintain(dry_run=dry_run)
     if as_json:
-        print_json({"user": user, "workspace": workspace, "dry_run": dry_run, **_maintenance_json(done)})
+        told = {"user": whose.user, "workspace": whose.workspace, "dry_run": dry_run}
+        print_json({**told, **_maintenance_json(done)})
     else:
         _show(done, dry_run=dry_run)
 

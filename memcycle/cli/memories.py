@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from memcycle.cli import options as opt
-from memcycle.cli.options import SHORT, find_entry, only_user, open_memory, settings_of
+from memcycle.cli.options import SHORT, find_entry, open_memory, settings_of
 from memcycle.cli.output import confirm, listing, note, print_json, say, screen, shown, spoken_by, turn_range
 from memcycle.core.entry import Granularity, Kind, Status
 from memcycle.core.errors import BadInput
@@ -38,9 +38,7 @@ EntryId = Annotated[
 
 def memories(
     *,
-    user: opt.User,
-    home: opt.Home = None,
-    workspace: opt.Workspace = "default",
+    whose: opt.Named,
     granularity: Annotated[
         Granularity | None, typer.Option("--granularity", "-g", help="Only these.")
     ] = None,
@@ -64,14 +62,14 @@ def memories(
         memcycle memories --user ann --granularity fact --search "bowl"
     """
     statuses: tuple[Status, ...] = get_args(Status) if every else ("active", "staged")
-    with open_memory(settings_of(home), user=user, workspace=workspace, read_only=True) as memory:
+    with open_memory(settings_of(whose.home), whose, read_only=True) as memory:
         found = memory.memories(granularity=granularity, kind=kind, search=search, statuses=statuses)
     listed = found[: limit or (None if as_json else _LIMIT)]
     if as_json:
         print_json([entry.model_dump(mode="json") for entry in listed])
         return
     if not found:
-        note(f"No such memories of user {user!r} in workspace {workspace!r}.")
+        note(f"No such memories of user {whose.user!r} in workspace {whose.workspace!r}.")
         return
     screen().print(_entry_table(listed))
     if len(found) > len(listed):
@@ -97,22 +95,14 @@ def _entry_table(entries: "list[Entry]") -> Table:
     return table
 
 
-def history(
-    *,
-    entry_id: EntryId,
-    user: opt.AnyUser = None,
-    home: opt.Home = None,
-    workspace: opt.Workspace = "default",
-    as_json: opt.Json = False,
-) -> None:
+def history(*, entry_id: EntryId, whose: opt.Whose, as_json: opt.Json = False) -> None:
     """Show every change of a memory: when, by whom, before, after, why.
 
     Examples:
         memcycle history 3fa85f64
     """
-    with open_memory(settings_of(home), read_only=True) as memory:
-        entry = find_entry(memory, entry_id, user, workspace)
-        events = memory.history(entry.id, user=entry.scope.user, workspace=entry.scope.workspace)
+    with open_memory(settings_of(whose.home), whose, read_only=True) as memory:
+        events = memory.history(find_entry(memory, entry_id).id)
     if as_json:
         print_json([event.model_dump(mode="json") for event in events])
         return
@@ -146,12 +136,9 @@ def edit(
     *,
     entry_id: EntryId,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What is true instead.", show_default=False)],
-    user: opt.AnyUser = None,
-    home: opt.Home = None,
-    workspace: opt.Workspace = "default",
+    whose: opt.Whose,
     why: Annotated[str, typer.Option(help="A reason, kept in its history.")] = "",
-    embedder: opt.Embedder = None,
-    chroma_url: opt.ChromaUrl = None,
+    index: opt.Index,
     redact: opt.Redact = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -160,20 +147,16 @@ def edit(
     Examples:
         memcycle edit 3fa85f64 "Ann lives in Graz."
     """
-    with open_memory(settings_of(home, embedder=embedder, chroma_url=chroma_url, redact=redact)) as memory:
-        old = find_entry(memory, entry_id, user, workspace)
-        new = memory.edit(old.id, text, user=old.scope.user, workspace=workspace, why=why)
+    with open_memory(settings_of(whose.home, index, redact=redact), whose) as memory:
+        new = memory.edit(find_entry(memory, entry_id).id, text, why=why)
     _say_changed("Edited", new, as_json=as_json)
 
 
 def undo(
     *,
     entry_id: EntryId,
-    user: opt.AnyUser = None,
-    home: opt.Home = None,
-    workspace: opt.Workspace = "default",
-    embedder: opt.Embedder = None,
-    chroma_url: opt.ChromaUrl = None,
+    whose: opt.Whose,
+    index: opt.Index,
     as_json: opt.Json = False,
 ) -> None:
     """Take back the last change of a memory.
@@ -181,9 +164,8 @@ def undo(
     Examples:
         memcycle undo 3fa85f64
     """
-    with open_memory(settings_of(home, embedder=embedder, chroma_url=chroma_url)) as memory:
-        entry = find_entry(memory, entry_id, user, workspace)
-        restored = memory.undo(entry.id, user=entry.scope.user, workspace=workspace)
+    with open_memory(settings_of(whose.home, index), whose) as memory:
+        restored = memory.undo(find_entry(memory, entry_id).id)
     _say_changed("Restored", restored, as_json=as_json)
 
 
@@ -216,8 +198,7 @@ def forget(
     ] = False,
     yes: opt.Yes = False,
     checkpoints: opt.Checkpoints = None,
-    embedder: opt.Embedder = None,
-    chroma_url: opt.ChromaUrl = None,
+    index: opt.Index,
     as_json: opt.Json = False,
 ) -> None:
     """Erase a memory with what else holds its words, or all of a user's. This cannot be undone.
@@ -231,12 +212,12 @@ def forget(
     """
     if entry_id is None and user is None:
         raise BadInput("forget what? name a memory by its id, or a user with --user to erase all of it")
-    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url)
-    with open_memory(settings, checkpoints=checkpoints) as memory:
+    whose = opt.Whose(user, home, workspace or "default")
+    with open_memory(settings_of(home, index), whose, checkpoints=checkpoints) as memory:
         if entry_id is None:
             gone: dict[str, object] = _forget_user(memory, str(user), workspace, yes=yes)
         else:
-            gone = _forget_one(memory, entry_id, user, workspace or "default", only=only, yes=yes)
+            gone = _forget_one(memory, entry_id, only=only, yes=yes)
         left = memory.bank.operator_note
     if left:
         note(left, "yellow")
@@ -253,22 +234,19 @@ def _forget_user(memory: "Memory", user: str, workspace: str | None, *, yes: boo
     return {"user": user, "forgotten": memory.forget_user(user, workspace=workspace)}
 
 
-def _forget_one(
-    memory: "Memory", prefix: str, user: str | None, workspace: str, *, only: bool, yes: bool
-) -> dict[str, object]:
-    entry = find_entry(memory, prefix, user, workspace)
-    owner = {"user": entry.scope.user, "workspace": workspace}
-    others = [] if only else memory.holders(entry.id, **owner)
+def _forget_one(memory: "Memory", prefix: str, *, only: bool, yes: bool) -> dict[str, object]:
+    entry = find_entry(memory, prefix)
+    others = [] if only else memory.holders(entry.id)
     note(f"{entry.id[:SHORT]}  {entry.text}")
     if others:
         note("Its words are also held by, and go with it:")
     for other in others:
         note(f"  {other.id[:SHORT]}  {other.granularity}  {other.text}")
-    probes = memory.probes_over([entry, *others], **owner)
+    probes = memory.probes_over([entry, *others])
     _note_probes(probes)
     also = f" and {len(probes)} probes" if probes else ""
     confirm(f"Erase {1 + len(others)} memories{also} for good?", yes=yes)
-    ids = memory.forget(entry.id, only=only, **owner)
+    ids = memory.forget(entry.id, only=only)
     return {"user": entry.scope.user, "forgotten": len(ids), "ids": ids, "probes": len(probes)}
 
 
@@ -284,9 +262,7 @@ def _note_probes(probes: "Sequence[Probe]") -> None:
 
 def export(
     *,
-    user: opt.AnyUser = None,
-    home: opt.Home = None,
-    workspace: opt.Workspace = "default",
+    whose: opt.Whose,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -300,12 +276,11 @@ def export(
     Examples:
         memcycle export --user ann > ann.jsonl
     """
-    with open_memory(settings_of(home), read_only=True) as memory:
-        owner = only_user(memory) if user is None else user
-        rows = memory.export(user=owner, workspace=workspace)
+    with open_memory(settings_of(whose.home), whose, read_only=True) as memory:
+        rows = memory.export()
     if output is not None:
         _write(output, rows)
-        note(f"{len(rows)} entries of user {owner!r} written to {output}.")
+        note(f"{len(rows)} entries of user {memory.user!r} written to {output}.")
         if as_json:
             print_json({"entries": len(rows), "file": str(output)})
     elif as_json:
@@ -314,7 +289,7 @@ def export(
         for row in rows:
             print_json(row, indent=None)
     if not rows:
-        note(f"User {owner!r} has no memories in workspace {workspace!r}.")
+        note(f"User {memory.user!r} has no memories in workspace {memory.workspace!r}.")
 
 
 def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -344,8 +319,7 @@ def import_(
     workspace: Annotated[
         str | None, typer.Option("--workspace", "-w", metavar="NAME", help="By default as in the file.")
     ] = None,
-    embedder: opt.Embedder = None,
-    chroma_url: opt.ChromaUrl = None,
+    index: opt.Index,
     redact: opt.Redact = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -360,8 +334,8 @@ def import_(
         raise BadInput(f"{path} holds no entries")
     owner = user or _same(rows, "user", "--user")
     where = workspace or _same(rows, "workspace", "--workspace")
-    settings = settings_of(home, embedder=embedder, chroma_url=chroma_url, redact=redact)
-    with open_memory(settings, user=owner, workspace=where, new=True) as memory:
+    whose = opt.Whose(owner, home, where)
+    with open_memory(settings_of(home, index, redact=redact), whose, new=True) as memory:
         count = memory.import_(rows)
     if as_json:
         print_json({"imported": count, "entries": len(rows), "user": owner, "workspace": where})

@@ -1,8 +1,13 @@
 """Options that several commands share, and the memory they open."""
 
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -14,9 +19,7 @@ if TYPE_CHECKING:
     from memcycle.core.theta import Theta
     from memcycle.memory import Memory
 
-_model = partial(typer.Option, rich_help_panel="Model")
-_store = partial(typer.Option, rich_help_panel="Store")
-_resume = partial(typer.Option, rich_help_panel="Resume")
+T = TypeVar("T")
 
 User = Annotated[str, typer.Option("--user", "-u", metavar="NAME", help="Whose memory.")]
 AnyUser = Annotated[
@@ -39,7 +42,11 @@ Json = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
-Model = Annotated[str, _model("--model", "-m", metavar="M", help="rules (no model) or openai:NAME.")]
+_model = partial(typer.Option, rich_help_panel="Model")
+_store = partial(typer.Option, rich_help_panel="Store")
+resume_panel = partial(typer.Option, rich_help_panel="Resume")
+
+ModelName = Annotated[str, _model("--model", "-m", metavar="M", help="rules (no model) or openai:NAME.")]
 BaseUrl = Annotated[
     str | None,
     _model(
@@ -48,21 +55,9 @@ BaseUrl = Annotated[
         help="Any OpenAI-compatible server; the key is read from OPENAI_API_KEY.",
     ),
 ]
-Prompts = Annotated[
-    Path | None,
-    _model(metavar="DIR", help="Your own prompts, laid over the shipped ones; see `memcycle prompts`."),
-]
 Embedder = Annotated[
     str | None,
     _store(metavar="E", envvar="MEMCYCLE_EMBEDDER", show_default="wordllama", help="wordllama or minilm."),
-]
-ChromaUrl = Annotated[
-    str | None,
-    _store(
-        metavar="URL",
-        envvar="MEMCYCLE_CHROMA_URL",
-        help="A `chroma run` server in place of the embedded index.",
-    ),
 ]
 Timezone = Annotated[
     str | None,
@@ -93,7 +88,7 @@ ThetaFile = Annotated[
 ]
 Checkpoints = Annotated[
     str | None,
-    _resume(
+    resume_panel(
         metavar="URL",
         envvar="MEMCYCLE_CHECKPOINTS",
         help="Keep the run here, to resume it: a file, sqlite:///FILE, or postgresql://... "
@@ -101,24 +96,84 @@ Checkpoints = Annotated[
     ),
 ]
 Resume = Annotated[
-    str | None, _resume(metavar="THREAD", help="Go on with a run that broke off, or waits for approval.")
+    str | None, resume_panel(metavar="THREAD", help="Go on with a run that broke off, or waits for approval.")
 ]
-AskFirst = Annotated[
-    list[str] | None,
-    _resume(
-        metavar="WHAT",
-        help="Ask a person before an update or delete of a fact, or any change of a kind such as preference. "
-        "Repeatable.",
-    ),
-]
-Approve = Annotated[
-    str | None,
-    _resume(
-        metavar="N",
-        help="With --resume, approve what waits: all, or numbers such as 1,3; the others are rejected.",
-    ),
-]
-Reject = Annotated[bool, _resume("--reject", help="With --resume, reject all that waits.")]
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Whose memory, and where it lives; a dataclass as a parameter of a command is an option a field."""
+
+    user: AnyUser = None
+    home: Home = None
+    workspace: Workspace = "default"
+
+
+@dataclass(frozen=True)
+class Named:
+    """As `Whose`, where the user is not guessed: what is read or written may be new."""
+
+    user: User
+    home: Home = None
+    workspace: Workspace = "default"
+
+
+@dataclass(frozen=True)
+class Model:
+    """Who fills the roles."""
+
+    model: ModelName = "rules"
+    base_url: BaseUrl = None
+    prompts: Annotated[
+        Path | None,
+        _model(metavar="DIR", help="Your own prompts, laid over the shipped ones; see `memcycle prompts`."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Index:
+    """What makes vectors, and where they are kept."""
+
+    embedder: Embedder = None
+    chroma_url: Annotated[
+        str | None,
+        _store(
+            metavar="URL",
+            envvar="MEMCYCLE_CHROMA_URL",
+            help="A `chroma run` server in place of the embedded index.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Store(Index):
+    """All that may be said of what is stored and how it is found."""
+
+    timezone: Timezone = None
+    redact: Redact = None
+    theta: ThetaFile = None
+
+
+def flat(command: Callable[..., T]) -> Callable[..., T]:
+    """The command as typer reads it: with an option for each field of the dataclasses it takes."""
+    taken = inspect.signature(command, eval_str=True).parameters
+    fields = {
+        name: inspect.signature(one.annotation).parameters
+        for name, one in taken.items()
+        if isinstance(one.annotation, type) and is_dataclass(one.annotation)
+    }
+
+    @functools.wraps(command)
+    def run(**given: Any) -> T:
+        for name, own in fields.items():
+            given[name] = taken[name].annotation(**{each: given.pop(each) for each in own})
+        return command(**given)
+
+    options = [each for name, one in taken.items() for each in fields.get(name, {name: one}).values()]
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [one.replace(kind=one.KEYWORD_ONLY) for one in options]
+    )
+    return run
 
 
 def theta_of(path: Path | None) -> "Theta | None":
@@ -132,7 +187,7 @@ def theta_of(path: Path | None) -> "Theta | None":
     return None if path is None else Theta.load(path)
 
 
-def settings_of(home: Path | None, **more: Any) -> "Settings":
+def settings_of(home: Path | None, store: Index | None = None, **more: Any) -> "Settings":
     """Settings from options; an option that is not given is left to the environment and the defaults.
 
     Raises:
@@ -140,49 +195,51 @@ def settings_of(home: Path | None, **more: Any) -> "Settings":
     """
     from memcycle.core.settings import Settings
 
-    return Settings.from_env(home=home, **more)
+    given = {} if store is None else vars(store)
+    theta = theta_of(given.get("theta"))
+    return Settings.from_env(**{**given, "home": home, "theta": theta, **more})
 
 
+@contextmanager
 def open_memory(
     settings: "Settings",
+    whose: Whose | Named,
     *,
-    model: str = "rules",
-    base_url: str | None = None,
-    prompts: Path | None = None,
-    user: str | None = None,
-    workspace: str = "default",
+    model: Model | None = None,
     read_only: bool = False,
     new: bool = False,
     checkpoints: str | None = None,
-) -> "Memory":
-    """The memory of these settings, to be used as a context manager.
+) -> "Iterator[Memory]":
+    """The memory of these settings and this user, so that no call need name either.
 
     Args:
-        user: Whose memory; then calls need not say it. workspace: likewise.
+        whose: Without a user the only one of the home.
         new: A home that is not there yet is made.
         checkpoints: Where its runs are kept; by default nowhere.
 
     Raises:
         StoreError: there is no memory and none is to be made: likely another folder is meant.
-        BadInput: prompts without a model that reads them.
+        BadInput: prompts without a model that reads them; nobody named where there are several users.
     """
     from memcycle.memory import Memory
 
-    if prompts is not None and model == "rules":
+    model = model or Model()
+    if model.prompts is not None and model.model == "rules":
         raise BadInput("--prompts needs a model that reads them, such as --model openai:gpt-4o-mini")
     if not new:
         require_home(settings)
-    return Memory.open(
+    with Memory.open(
         # A command ends the sessions that it is told to end.
         settings=settings.model_copy(update={"idle_after": None}),
-        model=model,
-        base_url=base_url,
-        prompts=prompts,
-        user=user,
-        workspace=workspace,
+        **vars(model),
+        user=whose.user,
+        workspace=whose.workspace,
         read_only=read_only,
         checkpoints=checkpoints,
-    )
+    ) as memory:
+        if whose.user is None:
+            memory.user = _only_user(memory)
+        yield memory
 
 
 def require_home(settings: "Settings") -> None:
@@ -209,22 +266,22 @@ LEAST = 6
 _LISTED = 5
 
 
-def find_entry(memory: "Memory", prefix: str, user: str | None, workspace: str) -> "Entry":
+def find_entry(memory: "Memory", prefix: str) -> "Entry":
     """The one entry, of any status, whose id begins so.
 
     Raises:
-        BadInput: too few letters, several such entries (all are named), or several users and none named.
+        BadInput: too few letters, or several such entries (all are named).
         UnknownEntry: no such entry.
     """
     if len(prefix) < LEAST:
         raise BadInput(
             f"{prefix!r} is too short for an id: give {LEAST} letters or more, as `memories` shows them"
         )
-    scope = memory.scope(only_user(memory) if user is None else user, workspace)
+    scope = memory.scope()
     found = memory.bank.find(scope, prefix.casefold())
     if not found:
         raise UnknownEntry(
-            f"no memory {prefix!r} of user {scope.user!r} in workspace {workspace!r}; "
+            f"no memory {prefix!r} of user {scope.user!r} in workspace {scope.workspace!r}; "
             f"`memcycle memories --user {scope.user} --all` lists them"
         )
     if len(found) > 1:
@@ -233,12 +290,7 @@ def find_entry(memory: "Memory", prefix: str, user: str | None, workspace: str) 
     return found[0]
 
 
-def only_user(memory: "Memory") -> str:
-    """The user of a home that has one.
-
-    Raises:
-        BadInput: it has several, or none.
-    """
+def _only_user(memory: "Memory") -> str:
     users = memory.bank.users()
     if not users:
         raise UnknownEntry(f"{memory.settings.home} holds no memories yet; `memcycle ingest` puts some there")

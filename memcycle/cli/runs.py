@@ -1,15 +1,18 @@
 """One run of a command: begun or gone on with, and answered by options or at the terminal where it waits."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 import typer
 
+from memcycle.cli.options import Checkpoints, Resume, resume_panel
 from memcycle.cli.output import WAITS, is_asked, note
 from memcycle.core.errors import BadInput
-from memcycle.core.settings import Approval
 
 if TYPE_CHECKING:
+    from memcycle.core.settings import Approval
     from memcycle.memory import Memory
     from memcycle.results import Answer, Ended, Outcome, PendingApproval, PendingItem, ThreadSummary
     from memcycle.runs import Decisions
@@ -20,54 +23,58 @@ ALL = "all"
 """What `--approve` takes beside numbers."""
 
 
-class RunOptions(NamedTuple):
-    """What the options say of a run: where it is options, which one goes on, and the answer to what waits."""
+@dataclass(frozen=True)
+class RunOptions:
+    """What the options say of a run: where it is kept, which one goes on, and the answer to what waits.
 
-    checkpoints: str | None
-    resume: str | None
-    approve: str | None
-    reject: bool
-    approval: Approval | None
+    Raises:
+        BadInput: options that do not go together.
+    """
 
-    @classmethod
-    def of(
-        cls,
-        checkpoints: str | None,
-        resume: str | None,
-        approval: Sequence[str] | None,
-        approve: str | None,
-        *,
-        reject: bool,
-    ) -> "RunOptions":
-        """These options.
+    checkpoints: Checkpoints = None
+    resume: Resume = None
+    approval: Annotated[
+        list[str] | None,
+        resume_panel(
+            metavar="WHAT",
+            help="Ask a person before an update or delete of a fact, or any change of a kind such as "
+            "preference. Repeatable.",
+        ),
+    ] = None
+    approve: Annotated[
+        str | None,
+        resume_panel(
+            metavar="N",
+            help="With --resume, approve what waits: all, or numbers such as 1,3; the others are rejected.",
+        ),
+    ] = None
+    reject: Annotated[bool, resume_panel("--reject", help="With --resume, reject all that waits.")] = False
+
+    def __post_init__(self) -> None:
+        needs = "--resume" if self.resume is not None else "--approval" if self.approval else None
+        if needs is not None and self.checkpoints is None:
+            raise BadInput(f"{needs} needs --checkpoints, such as --checkpoints checkpoints.sqlite3")
+        if (self.approve is not None or self.reject) and self.resume is None:
+            raise BadInput("--approve and --reject answer what a run waits for: name it with --resume THREAD")
+        if self.approve is not None and self.reject:
+            raise BadInput("--approve N rejects the others by itself: leave out --reject")
+
+    def to_approve(self) -> "Approval | None":
+        """What a person is asked about: what is named, else what the run that goes on was begun with.
 
         Raises:
-            BadInput: options that do not go together, or a thing to be asked about that is none.
+            BadInput: a thing to be asked about that is none.
         """
-        needs = "--resume" if resume is not None else "--approval" if approval else None
-        if needs is not None and checkpoints is None:
-            raise BadInput(f"{needs} needs --checkpoints, such as --checkpoints checkpoints.sqlite3")
-        if (approve is not None or reject) and resume is None:
-            raise BadInput("--approve and --reject answer what a run waits for: name it with --resume THREAD")
-        if approve is not None and reject:
-            raise BadInput("--approve N rejects the others by itself: leave out --reject")
-        wanted = Approval.of(approval) if approval else None
-        if resume is not None and checkpoints is not None and wanted is None:
-            wanted = _begun_with(checkpoints, resume)
-        return cls(checkpoints, resume, approve, reject, wanted)
+        from memcycle.core.settings import Approval, Settings
+        from memcycle.core.world import World
+        from memcycle.runs import Threads
 
-
-def _begun_with(checkpoints: str, thread_id: str) -> Approval | None:
-    """What the run that goes on was to ask about: it asks about that still, without being told again."""
-    from memcycle.core.settings import Settings
-    from memcycle.core.world import World
-    from memcycle.runs import Threads
-
-    threads = Threads.open(checkpoints, World(), Settings())
-    try:
-        return threads.approval_of(thread_id)
-    finally:
-        threads.close()
+        if self.approval:
+            return Approval.of(self.approval)
+        if self.resume is None or self.checkpoints is None:
+            return None
+        with closing(Threads.open(self.checkpoints, World(), Settings())) as threads:
+            return threads.approval_of(self.resume)
 
 
 class Approver:
@@ -89,33 +96,32 @@ def begin_or_resume(
     memory: "Memory",
     options: RunOptions,
     run: Literal["ask", "end_session"],
-    begin: "Callable[[str | None], R]",
+    begin: "Callable[..., R]",
     *,
-    user: str | None = None,
     session: str | None = None,
 ) -> "R":
     """Begins a run, or goes on with the one that is named; asks what it waits for as long as one answers.
 
     Args:
         run, session: What the named one must be, so that none is taken for another.
-        begin: Begins it on a thread.
+        begin: Begins it on the thread `thread_id`.
 
     Raises:
         BadInput: the named one is unknown, another user's, finished, or another kind of run.
     """
     if options.resume is None:
-        result = begin(_new_thread(memory))
+        result = begin(thread_id=_new_thread(memory))
     else:
-        found = memory.thread(options.resume, user=user)
+        found = memory.thread(options.resume)
         _check(found, run, session)
         check_waits(options, [found])
-        result = cast("R", memory.resume(options.resume, user=user))
+        result = cast("R", memory.resume(options.resume))
     approver = Approver(options)
     while result.pending is not None and result.thread_id is not None:
         decisions = approver(result.pending)
         if decisions is None:
             break
-        result = cast("R", memory.resume(result.thread_id, decisions, user=user))
+        result = cast("R", memory.resume(result.thread_id, decisions))
     return result
 
 

@@ -1,10 +1,13 @@
 """`sessions`, its `end` and `verify`, and `session`: how sessions ended, and what they were examined with."""
 
+import functools
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.rule import Rule
@@ -12,7 +15,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from memcycle.cli import options as opt
-from memcycle.cli.options import SHORT, only_user, open_memory, settings_of
+from memcycle.cli.options import SHORT, open_memory, settings_of
 from memcycle.cli.output import (
     counted,
     listing,
@@ -127,28 +130,7 @@ SessionId = Annotated[
 _STATUS = {"open": "cyan", "verifying": "yellow", "committed": "green", "committed_unverified": "red"}
 
 
-class _Asked(NamedTuple):
-    """What was said before the name of a subcommand, for it to fall back on."""
-
-    user: str | None
-    workspace: str
-    home: Path | None
-    as_json: bool
-
-    def but(self, user: str | None, workspace: str | None, home: Path | None, as_json: bool) -> "_Asked":
-        """What was said after it, which wins."""
-        named = self.user if user is None else user
-        return _Asked(named, workspace or self.workspace, home or self.home, as_json or self.as_json)
-
-
-def sessions(
-    context: typer.Context,
-    *,
-    user: opt.AnyUser = None,
-    home: opt.Home = None,
-    workspace: opt.Workspace = "default",
-    as_json: opt.Json = False,
-) -> None:
+def sessions(context: typer.Context, *, whose: opt.Whose, as_json: opt.Json = False) -> None:
     """List sessions: how far each is, and what its examination found and repaired.
 
     Examples:
@@ -156,24 +138,22 @@ def sessions(
         memcycle sessions verify 3 --user ann
     """
     if context.invoked_subcommand is not None:
-        context.obj = _Asked(user, workspace, home, as_json)
+        context.obj = whose, as_json
         return
-    settings = settings_of(home)
-    with open_memory(settings, read_only=True) as memory:
-        owner = only_user(memory) if user is None else user
-        found = memory.sessions(user=owner, workspace=workspace)
+    with open_memory(settings_of(whose.home), whose, read_only=True) as memory:
+        found = memory.sessions()
     if as_json:
         print_json([one.model_dump(mode="json") for one in found])
         return
     if not found:
-        note(f"No sessions of user {owner!r} in workspace {workspace!r}.")
+        note(f"No sessions of user {memory.user!r} in workspace {memory.workspace!r}.")
         return
     screen().print(_table(found))
     if any(one.status == "committed" and not one.probes for one in found):
         say((f"no probes: {_NOTHING_TO_ASK}", "dim"))
     for one in found:
         if one.reason:
-            command = verify_command(one.session, owner, workspace, settings.home)
+            command = verify_command(one.session, str(memory.user), memory.workspace, memory.settings.home)
             say(
                 (f"session {one_line(one.session)}: ", "bold"),
                 (one_line(one.reason), "yellow"),
@@ -181,34 +161,43 @@ def sessions(
             )
 
 
-VerifyHome = Annotated[
-    Path | None,
-    # The group reads the environment: read here too, that would win over a `--home` before `verify`.
-    typer.Option("--home", metavar="DIR", help="Where the memory lives.", show_default="that of `sessions`"),
-]
-VerifyWorkspace = Annotated[
-    str | None,
-    typer.Option("--workspace", "-w", metavar="NAME", help="A second wall inside one user's memory."),
-]
+@dataclass(frozen=True)
+class Own:
+    """As `opt.Whose`, after the name of a subcommand: what is not said was said before it, or nowhere."""
+
+    user: opt.AnyUser = None
+    # `sessions` reads the environment: read here too, that would win over a `--home` before `verify`.
+    home: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where the memory lives.", show_default="that of `sessions`"),
+    ] = None
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", "-w", metavar="NAME", help="A second wall inside one user's memory."),
+    ] = None
+
+
+@contextmanager
+def _to_end(
+    context: typer.Context, own: Own, running: RunOptions, model: opt.Model, index: opt.Index
+) -> "Iterator[tuple[Memory, bool]]":
+    """The memory in which sessions end, and whether JSON was asked for before the subcommand's name."""
+    before, as_json = context.obj
+    said = {name: value for name, value in vars(own).items() if value is not None}
+    whose = replace(before, **said)
+    settings = settings_of(whose.home, index, approval=running.to_approve())
+    with open_memory(settings, whose, model=model, checkpoints=running.checkpoints) as memory:
+        yield memory, as_json
 
 
 def verify(
     context: typer.Context,
     *,
     session_id: SessionId,
-    user: opt.AnyUser = None,
-    home: VerifyHome = None,
-    workspace: VerifyWorkspace = None,
-    checkpoints: opt.Checkpoints = None,
-    resume: opt.Resume = None,
-    approval: opt.AskFirst = None,
-    approve: opt.Approve = None,
-    reject: opt.Reject = False,
-    model: opt.Model = "rules",
-    base_url: opt.BaseUrl = None,
-    prompts: opt.Prompts = None,
-    embedder: opt.Embedder = None,
-    chroma_url: opt.ChromaUrl = None,
+    own: Own,
+    running: RunOptions,
+    model: opt.Model,
+    index: opt.Index,
     as_json: opt.Json = False,
 ) -> None:
     """Examine a session again: ask memory about it, repair what it cannot answer, commit the rest of it.
@@ -220,25 +209,12 @@ def verify(
         memcycle sessions verify 3 -u ann -m openai:gpt-4o-mini
         memcycle sessions verify 3 -u ann --checkpoints runs.sqlite3 --resume THREAD
     """
-    asked = context.obj.but(user, workspace, home, as_json)
-    run_options = RunOptions.of(checkpoints, resume, approval, approve, reject=reject)
-    settings = settings_of(
-        asked.home, embedder=embedder, chroma_url=chroma_url, approval=run_options.approval
-    )
-    with open_memory(
-        settings,
-        model=model,
-        base_url=base_url,
-        prompts=prompts,
-        workspace=asked.workspace,
-        checkpoints=checkpoints,
-    ) as memory:
-        owner = only_user(memory) if asked.user is None else asked.user
-        ended = _end(memory, run_options, session_id, owner, memory.verify_session)
-    if asked.as_json:
+    with _to_end(context, own, running, model, index) as (memory, json_before):
+        ended = _end(memory, running, session_id, memory.verify_session)
+    if as_json or json_before:
         print_json(ended.model_dump(mode="json"))
     else:
-        _say_ended(ended, owner, asked.workspace, settings.home)
+        _say_ended(ended, memory)
     exit_if_waiting(ended)
 
 
@@ -250,19 +226,10 @@ def end(
         typer.Argument(metavar="SESSION", help="Its id, as `sessions` lists it.", show_default=False),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="End every session that is open.")] = False,
-    user: opt.AnyUser = None,
-    home: VerifyHome = None,
-    workspace: VerifyWorkspace = None,
-    checkpoints: opt.Checkpoints = None,
-    resume: opt.Resume = None,
-    approval: opt.AskFirst = None,
-    approve: opt.Approve = None,
-    reject: opt.Reject = False,
-    model: opt.Model = "rules",
-    base_url: opt.BaseUrl = None,
-    prompts: opt.Prompts = None,
-    embedder: opt.Embedder = None,
-    chroma_url: opt.ChromaUrl = None,
+    own: Own,
+    running: RunOptions,
+    model: opt.Model,
+    index: opt.Index,
     as_json: opt.Json = False,
 ) -> None:
     """End a session, or all that are open: examine what is new of it, repair that, and commit it.
@@ -277,76 +244,52 @@ def end(
     """
     if (session_id is None) != every:
         raise BadInput("name a session to end, or give --all to end every open one")
-    if every and resume is not None:
+    if every and running.resume is not None:
         raise BadInput("--resume goes on with the end of one session: name it in place of --all")
-    asked = context.obj.but(user, workspace, home, as_json)
-    run_options = RunOptions.of(checkpoints, resume, approval, approve, reject=reject)
-    settings = settings_of(
-        asked.home, embedder=embedder, chroma_url=chroma_url, approval=run_options.approval
-    )
     done: list[Ended] = []
-    with open_memory(
-        settings,
-        model=model,
-        base_url=base_url,
-        prompts=prompts,
-        workspace=asked.workspace,
-        checkpoints=checkpoints,
-    ) as memory:
-        owner = only_user(memory) if asked.user is None else asked.user
-        waiting = memory.bank.open_sessions(memory.scope(owner)) if every else []
+    with _to_end(context, own, running, model, index) as (memory, json_before):
+        waiting = memory.bank.open_sessions(memory.scope()) if every else []
         names = [str(one.scope.session) for one in waiting] if session_id is None else [session_id]
         for n, name in enumerate(names, 1):
             if every:
                 note(f"Ending session {one_line(name)} ({n} of {len(names)}) ...")
-            done.append(_end(memory, run_options, name, owner, memory.end_session))
-            if not asked.as_json:
-                _say_ended(done[-1], owner, asked.workspace, settings.home)
-    if asked.as_json:
+            done.append(_end(memory, running, name, memory.end_session))
+            if not (as_json or json_before):
+                _say_ended(done[-1], memory)
+    if as_json or json_before:
         told = [one.model_dump(mode="json") for one in done]
         print_json(told if every else told[0])
     elif not done:
-        note(f"No session of user {owner!r} in workspace {asked.workspace!r} is open.")
+        note(f"No session of user {memory.user!r} in workspace {memory.workspace!r} is open.")
     for ended in done:
         exit_if_waiting(ended)
 
 
-def _end(
-    memory: "Memory", options: RunOptions, session_id: str, owner: str, how: "Callable[..., Ended]"
-) -> "Ended":
-    def begin(thread_id: str | None) -> "Ended":
-        return how(session_id, user=owner, thread_id=thread_id)
-
-    return begin_or_resume(memory, options, "end_session", begin, user=owner, session=session_id)
+def _end(memory: "Memory", running: RunOptions, session_id: str, how: "Callable[..., Ended]") -> "Ended":
+    begin: Callable[..., Ended] = functools.partial(how, session_id)
+    return begin_or_resume(memory, running, "end_session", begin, session=session_id)
 
 
-def _say_ended(ended: "Ended", owner: str, workspace: str, home: Path) -> None:
+def _say_ended(ended: "Ended", memory: "Memory") -> None:
     _say_session(ended)
     for warning in dict.fromkeys(ended.warnings):
         note(f"Note: {warning}", "yellow")
     say_refused(ended.rejected)
     say_usage(ended.usage)
     if ended.probes:
-        say((f"Each of its probes: {_command(['session'], ended.session, owner, workspace, home)}", "dim"))
+        words = _command(["session"], ended.session, str(memory.user), memory.workspace, memory.settings.home)
+        say((f"Each of its probes: {words}", "dim"))
 
 
-def session(
-    *,
-    session_id: SessionId,
-    user: opt.AnyUser = None,
-    home: opt.Home = None,
-    workspace: opt.Workspace = "default",
-    as_json: opt.Json = False,
-) -> None:
+def session(*, session_id: SessionId, whose: opt.Whose, as_json: opt.Json = False) -> None:
     """Show a session and each probe it was examined with: question, answers, repair, decision.
 
     Examples:
         memcycle session 3 --user ann
     """
-    with open_memory(settings_of(home), workspace=workspace, read_only=True) as memory:
-        owner = only_user(memory) if user is None else user
-        found = memory.session(session_id, user=owner)
-        turns = memory.bank.turns(memory.scope(owner), sources(found.examined))
+    with open_memory(settings_of(whose.home), whose, read_only=True) as memory:
+        found = memory.session(session_id)
+        turns = memory.bank.turns(memory.scope(), sources(found.examined))
     if as_json:
         print_json(found.model_dump(mode="json"))
         return

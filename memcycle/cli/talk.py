@@ -1,5 +1,6 @@
 """`ingest` and `ask`: what goes into memory, and what comes out."""
 
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from memcycle.cli import options as opt
-from memcycle.cli.options import open_memory, settings_of, theta_of
+from memcycle.cli.options import open_memory, settings_of
 from memcycle.cli.output import (
     bars,
     counted,
@@ -34,7 +35,7 @@ from memcycle.evals.datasets.locomo import read_locomo
 
 if TYPE_CHECKING:
     from memcycle.ingest import Progress as Stored
-    from memcycle.results import Answer, Ingested
+    from memcycle.results import Ingested
 
 
 Format = Literal["auto", "locomo", "jsonl"]
@@ -43,9 +44,7 @@ Format = Literal["auto", "locomo", "jsonl"]
 def ingest(
     *,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A conversation file.", show_default=False)],
-    user: opt.User,
-    home: opt.Home = None,
-    workspace: opt.Workspace = "default",
+    whose: opt.Named,
     form: Annotated[
         Format,
         typer.Option(
@@ -77,19 +76,9 @@ def ingest(
             help="Questions a session is examined with when it ends.",
         ),
     ] = None,
-    checkpoints: opt.Checkpoints = None,
-    resume: opt.Resume = None,
-    approval: opt.AskFirst = None,
-    approve: opt.Approve = None,
-    reject: opt.Reject = False,
-    model: opt.Model = "rules",
-    base_url: opt.BaseUrl = None,
-    prompts: opt.Prompts = None,
-    embedder: opt.Embedder = None,
-    chroma_url: opt.ChromaUrl = None,
-    timezone: opt.Timezone = None,
-    redact: opt.Redact = None,
-    theta: opt.ThetaFile = None,
+    running: RunOptions,
+    model: opt.Model,
+    store: opt.Store,
     as_json: opt.Json = False,
 ) -> None:
     """Remember a conversation from a file. Run it again to go on where it was broken off.
@@ -111,17 +100,7 @@ def ingest(
         memcycle ingest chat.jsonl --user ann --checkpoints runs.sqlite3 --resume THREAD --approve all
     """
     wanted = None if probes is None else Verification(probes=probes)
-    run_options = RunOptions.of(checkpoints, resume, approval, approve, reject=reject)
-    settings = settings_of(
-        home,
-        embedder=embedder,
-        chroma_url=chroma_url,
-        timezone=timezone,
-        redact=redact,
-        theta=theta_of(theta),
-        verification=wanted,
-        approval=run_options.approval,
-    )
+    settings = settings_of(whose.home, store, verification=wanted, approval=running.to_approve())
     # Everything is read and checked before a home is made or opened.
     chosen = choose(read_conversations(path, zone=settings.zone, form=form), conversation)
     if sessions is not None:
@@ -131,17 +110,8 @@ def ingest(
     from memcycle.ingest import ingest as run
 
     with (
-        open_memory(
-            settings,
-            model=model,
-            base_url=base_url,
-            prompts=prompts,
-            user=user,
-            workspace=workspace,
-            new=True,
-            checkpoints=checkpoints,
-        ) as memory,
-        _progress(lines=run_options.approval is not None) as told,
+        open_memory(settings, whose, model=model, new=True, checkpoints=running.checkpoints) as memory,
+        _progress(lines=settings.approval.is_asked) as told,
     ):
         result = run(
             memory,
@@ -149,8 +119,8 @@ def ingest(
             chunk_turns=chunk_turns,
             verify=False if no_verify else None,
             on_progress=told,
-            thread_id=ingest_thread(memory, run_options),
-            decide=Approver(run_options),
+            thread_id=ingest_thread(memory, running),
+            decide=Approver(running),
         )
     if as_json:
         print_json(result.model_dump(mode="json"))
@@ -325,9 +295,7 @@ def ask(
         str | None,
         typer.Argument(metavar="QUESTION", help="In words; not with --resume.", show_default=False),
     ] = None,
-    user: opt.User,
-    home: opt.Home = None,
-    workspace: opt.Workspace = "default",
+    whose: opt.Named,
     evidence_only: Annotated[
         bool, typer.Option("--evidence-only", help="Find the evidence and stop there.")
     ] = False,
@@ -339,14 +307,8 @@ def ask(
     ] = None,
     checkpoints: opt.Checkpoints = None,
     resume: opt.Resume = None,
-    model: opt.Model = "rules",
-    base_url: opt.BaseUrl = None,
-    prompts: opt.Prompts = None,
-    embedder: opt.Embedder = None,
-    chroma_url: opt.ChromaUrl = None,
-    timezone: opt.Timezone = None,
-    redact: opt.Redact = None,
-    theta: opt.ThetaFile = None,
+    model: opt.Model,
+    store: opt.Store,
     as_json: opt.Json = False,
 ) -> None:
     """Answer a question from memory, with the turns the answer rests on.
@@ -359,35 +321,13 @@ def ask(
     """
     if (question is None) == (resume is None):
         raise BadInput("give a question, or --resume THREAD for one that was asked: one of the two")
-    run_options = RunOptions.of(checkpoints, resume, None, None, reject=False)
-    settings = settings_of(
-        home,
-        embedder=embedder,
-        chroma_url=chroma_url,
-        timezone=timezone,
-        redact=redact,
-        theta=theta_of(theta),
-    )
-    with open_memory(
-        settings,
-        model=model,
-        base_url=base_url,
-        prompts=prompts,
-        user=user,
-        workspace=workspace,
-        checkpoints=checkpoints,
-    ) as memory:
-
-        def begin(thread_id: str | None) -> "Answer":
-            return memory.ask(
-                question or "",
-                k=k,
-                token_budget=token_budget,
-                evidence_only=evidence_only,
-                thread_id=thread_id,
-            )
-
-        answer = begin_or_resume(memory, run_options, "ask", begin)
+    running = RunOptions(checkpoints, resume)
+    settings = settings_of(whose.home, store)
+    with open_memory(settings, whose, model=model, checkpoints=checkpoints) as memory:
+        begin = functools.partial(
+            memory.ask, question or "", k=k, token_budget=token_budget, evidence_only=evidence_only
+        )
+        answer = begin_or_resume(memory, running, "ask", begin)
     for warning in dict.fromkeys(answer.warnings):
         note(f"Note: {warning}", "yellow")
     if as_json:
