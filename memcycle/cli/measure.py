@@ -6,13 +6,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memcycle.cli.options import BaseUrl, Embedder, Json, ThetaFile, Timezone, settings_of, theta_of
+from memcycle.cli.options import BaseUrl, Embedder, Json, Store, ThetaFile, Timezone, settings_of
 from memcycle.cli.output import bars, documented, listing, note, one_line, print_json, say, screen, shown
 from memcycle.core.errors import BadInput
 
@@ -87,6 +88,150 @@ TokenBudget = Annotated[
 Resume = Annotated[bool, _how("--resume", help="Go on with the run that is in --out.")]
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What one evaluation is of, and where it is kept."""
+
+    data: Data
+    conversations: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC", show_default="all", help="Places or ids, such as 6-10 or conv-26,conv-30."
+        ),
+    ] = None
+    limit: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, show_default="all", help="Questions a conversation at most."),
+    ] = None
+    facts: Facts = "rules"
+    model: AnswerModel = None
+    judge: Judge = None
+    k: Annotated[
+        int | None,
+        _what(
+            metavar="K",
+            min=1,
+            max=200,
+            show_default="as theta says",
+            help="Entries of evidence an answer rests on.",
+        ),
+    ] = None
+    token_budget: TokenBudget = None
+    baselines: Annotated[bool, _what(help="Plain ways of searching too.")] = True
+    answers: Annotated[bool, _what(help="Answer questions, or search alone.")] = True
+    out: Annotated[
+        Path | None,
+        _how(
+            metavar="DIR", show_default="nowhere", help="Folder for configuration, records, report and plot."
+        ),
+    ] = None
+    resume: Resume = False
+    keep: Annotated[bool, _how("--keep", help="Leave the stored conversations in --out.")] = False
+    workers: Annotated[
+        int | None,
+        _how(
+            metavar="N", min=1, max=64, show_default="one a processor", help="Conversations at the same time."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """What one evolution is of; but for the last ones and `random`, the fields of its request."""
+
+    data: Data
+    train: Annotated[
+        str,
+        _on(
+            metavar="SPEC",
+            help="Conversations that are diagnosed, such as 1-3, or a share of all questions, such as 50%.",
+        ),
+    ]
+    guard: Annotated[
+        str, _on(metavar="SPEC", help="Those that decide what is kept; the diagnosis never sees them.")
+    ]
+    held_out: Annotated[str, _on(metavar="SPEC", help="Those of the final figures; neither sees them.")]
+    out: Annotated[
+        Path,
+        _how(
+            metavar="DIR",
+            show_default=False,
+            help="Folder for all artefacts; the best theta is best_theta.json in it.",
+        ),
+    ]
+    start: Annotated[
+        str,
+        _on(
+            metavar="S",
+            show_default=True,
+            help="shipped, a theta file, or a start that is known to be wrong: weak (BM25 only, k 5), "
+            "dense-wide, wrong-weights, episodes.",
+        ),
+    ] = "shipped"
+    objective: Annotated[
+        str,
+        _on(
+            metavar="MIX",
+            show_default=True,
+            help="recall, f1 or judge, or shares of them: recall=0.7,f1=0.3.",
+        ),
+    ] = "recall"
+    balanced: Annotated[bool, _on("--balanced", help="Every category of questions counts the same.")] = False
+    token_budget: TokenBudget = 500
+    facts: Facts = "rules"
+    model: AnswerModel = None
+    judge: Judge = None
+    diagnoser: Annotated[
+        str | None,
+        _loop(
+            metavar="M", show_default="that of --model", help="Who reads the failures: rules or openai:NAME."
+        ),
+    ] = None
+    rounds: Annotated[int, _loop(metavar="N", min=0, max=100, help="At most.")] = 7
+    max_questions: Annotated[
+        int | None,
+        _loop(
+            metavar="N",
+            min=1,
+            show_default="all",
+            help="Of --train and of --guard at most, drawn evenly over the categories.",
+        ),
+    ] = None
+    max_held_out: Annotated[
+        int | None, _loop(metavar="N", min=1, show_default="all", help="Of --held-out.")
+    ] = None
+    max_calls: Annotated[
+        int | None,
+        _loop(
+            metavar="N",
+            min=1,
+            show_default="no limit",
+            help="Model calls of the rounds: none begins that would likely pass it. Storing and the held-out "
+            "figures come on top.",
+        ),
+    ] = None
+    seed: Annotated[int, _loop(metavar="N", help="Of all that is drawn.")] = 0
+    random: Annotated[
+        bool, _loop(help="Random search with as many evaluations, three seeds, for comparison.")
+    ] = True
+    blank: Annotated[
+        bool, _loop("--blank", help="A control: failures without what tells why they failed.")
+    ] = False
+    ablate: Annotated[
+        Literal["train", "guard", "held-out"] | None,
+        _loop(show_default="none", help="Switch each mechanism of the result the other way, on this split."),
+    ] = None
+    stored: Annotated[
+        Path | None,
+        _how(
+            metavar="DIR",
+            show_default="in --out",
+            help="Folder of stored conversations, to be shared by runs one after another.",
+        ),
+    ] = None
+    resume: Resume = False
+
+
 def evaluate(context: typer.Context) -> None:
     """Measure memcycle on conversations with questions: evidence found, answers, cost; beside baselines.
 
@@ -103,85 +248,42 @@ def eval_command(kind: str) -> Callable[..., None]:
 
     def run(
         *,
-        data: Data,
-        conversations: Annotated[
-            str | None,
-            typer.Option(
-                metavar="SPEC", show_default="all", help="Places or ids, such as 6-10 or conv-26,conv-30."
-            ),
-        ] = None,
-        limit: Annotated[
-            int | None,
-            typer.Option(metavar="N", min=1, show_default="all", help="Questions a conversation at most."),
-        ] = None,
-        facts: Facts = "rules",
-        model: AnswerModel = None,
-        judge: Judge = None,
-        k: Annotated[
-            int | None,
-            _what(
-                metavar="K",
-                min=1,
-                max=200,
-                show_default="as theta says",
-                help="Entries of evidence an answer rests on.",
-            ),
-        ] = None,
-        token_budget: TokenBudget = None,
-        baselines: Annotated[bool, _what(help="Plain ways of searching too.")] = True,
-        answers: Annotated[bool, _what(help="Answer questions, or search alone.")] = True,
-        out: Annotated[
-            Path | None,
-            _how(
-                metavar="DIR",
-                show_default="nowhere",
-                help="Folder for configuration, records, report and plot.",
-            ),
-        ] = None,
-        resume: Resume = False,
-        keep: Annotated[bool, _how("--keep", help="Leave the stored conversations in --out.")] = False,
-        workers: Annotated[
-            int | None,
-            _how(
-                metavar="N",
-                min=1,
-                max=64,
-                show_default="one a processor",
-                help="Conversations at the same time.",
-            ),
-        ] = None,
+        wanted: Measured,
         base_url: BaseUrl = None,
         embedder: Embedder = None,
         timezone: Timezone = None,
         theta: ThetaFile = None,
         as_json: Json = False,
     ) -> None:
-        if out is None and (resume or keep):
+        out = wanted.out
+        if out is None and (wanted.resume or wanted.keep):
             raise BadInput("--resume and --keep need --out DIR")
-        model = model or (facts if ":" in facts else "rules")
-        _require_models(facts=facts, model=model, judge=judge)
-        settings = settings_of(None, embedder=embedder, timezone=timezone, theta=theta_of(theta))
+        model = _answerer(wanted)
         # A server would keep what is stored here beside what is there.
-        settings = settings.model_copy(update={"chroma_url": None})
+        settings = settings_of(None, Store(embedder, None, timezone, None, theta)).model_copy(
+            update={"chroma_url": None}
+        )
         from memcycle.evals.datasets import file_hash, load
         from memcycle.evals.folder import RunFolder
         from memcycle.evals.records import Plan
         from memcycle.evals.run import run as run_plan
 
-        samples = load(kind, data, zone=settings.zone, conversations=conversations, limit=limit)
+        samples = load(
+            kind, wanted.data, zone=settings.zone, conversations=wanted.conversations, limit=wanted.limit
+        )
         plan = Plan(
             data=kind,
-            file=data.name,
-            sha256=file_hash(data),
+            file=wanted.data.name,
+            sha256=file_hash(wanted.data),
             conversations=tuple(sample.id for sample in samples),
-            limit=limit,
-            facts=facts,
+            limit=wanted.limit,
+            facts=wanted.facts,
             model=model,
-            judge=judge,
-            answers=answers,
-            baselines=baselines,
-            k=k or settings.theta.k,
-            token_budget=token_budget or settings.theta.token_budget,
+            judge=wanted.judge,
+            answers=wanted.answers,
+            baselines=wanted.baselines,
+            k=wanted.k or settings.theta.k,
+            token_budget=wanted.token_budget or settings.theta.token_budget,
             settings=settings,
         )
         with tempfile.TemporaryDirectory() as nowhere, watching() as watch:
@@ -190,9 +292,9 @@ def eval_command(kind: str) -> Callable[..., None]:
                 samples,
                 RunFolder(out or Path(nowhere)),
                 command=command_line(sys.argv[1:]),
-                resume=resume,
-                keep=keep,
-                workers=workers or os.cpu_count() or 1,
+                resume=wanted.resume,
+                keep=wanted.keep,
+                workers=wanted.workers or os.cpu_count() or 1,
                 base_url=base_url,
                 watch=watch,
             )
@@ -239,143 +341,25 @@ def evolve_command(kind: str, *, transferred: bool = False) -> Callable[..., Non
     def run(
         context: typer.Context,
         *,
-        data: Data,
-        train: Annotated[
-            str,
-            _on(
-                metavar="SPEC",
-                help="Conversations that are diagnosed, such as 1-3, or a share of all questions, such "
-                "as 50%.",
-            ),
-        ],
-        guard: Annotated[
-            str, _on(metavar="SPEC", help="Those that decide what is kept; the diagnosis never sees them.")
-        ],
-        held_out: Annotated[str, _on(metavar="SPEC", help="Those of the final figures; neither sees them.")],
-        out: Annotated[
-            Path,
-            _how(
-                metavar="DIR",
-                show_default=False,
-                help="Folder for all artefacts; the best theta is best_theta.json in it.",
-            ),
-        ],
-        start: Annotated[
-            str,
-            _on(
-                metavar="S",
-                show_default=True,
-                help="shipped, a theta file, or a start that is known to be wrong: weak (BM25 only, k 5), "
-                "dense-wide, wrong-weights, episodes.",
-            ),
-        ] = "shipped",
-        objective: Annotated[
-            str,
-            _on(
-                metavar="MIX",
-                show_default=True,
-                help="recall, f1 or judge, or shares of them: recall=0.7,f1=0.3.",
-            ),
-        ] = "recall",
-        balanced: Annotated[
-            bool, _on("--balanced", help="Every category of questions counts the same.")
-        ] = False,
-        token_budget: TokenBudget = 500,
-        facts: Facts = "rules",
-        model: AnswerModel = None,
-        judge: Judge = None,
-        diagnoser: Annotated[
-            str | None,
-            _loop(
-                metavar="M",
-                show_default="that of --model",
-                help="Who reads the failures: rules or openai:NAME.",
-            ),
-        ] = None,
-        rounds: Annotated[int, _loop(metavar="N", min=0, max=100, help="At most.")] = 7,
-        max_questions: Annotated[
-            int | None,
-            _loop(
-                metavar="N",
-                min=1,
-                show_default="all",
-                help="Of --train and of --guard at most, drawn evenly over the categories.",
-            ),
-        ] = None,
-        max_held_out: Annotated[
-            int | None, _loop(metavar="N", min=1, show_default="all", help="Of --held-out.")
-        ] = None,
-        max_calls: Annotated[
-            int | None,
-            _loop(
-                metavar="N",
-                min=1,
-                show_default="no limit",
-                help="Model calls of the rounds: none begins that would likely pass it. Storing and the "
-                "held-out figures come on top.",
-            ),
-        ] = None,
-        seed: Annotated[int, _loop(metavar="N", help="Of all that is drawn.")] = 0,
-        random: Annotated[
-            bool, _loop(help="Random search with as many evaluations, three seeds, for comparison.")
-        ] = True,
-        blank: Annotated[
-            bool, _loop("--blank", help="A control: failures without what tells why they failed.")
-        ] = False,
-        ablate: Annotated[
-            Literal["train", "guard", "held-out"] | None,
-            _loop(
-                show_default="none", help="Switch each mechanism of the result the other way, on this split."
-            ),
-        ] = None,
-        stored: Annotated[
-            Path | None,
-            _how(
-                metavar="DIR",
-                show_default="in --out",
-                help="Folder of stored conversations, to be shared by runs one after another.",
-            ),
-        ] = None,
-        resume: Resume = False,
+        wanted: Evolved,
         base_url: BaseUrl = None,
         embedder: Embedder = None,
         timezone: Timezone = None,
         as_json: Json = False,
     ) -> None:
-        if transferred and start != "shipped":
-            raise BadInput("transfer starts from --theta; leave --start out")
-        model = model or (facts if ":" in facts else "rules")
-        _require_models(facts=facts, model=model, judge=judge, diagnoser=diagnoser)
-        asked = {
-            "kind": kind,
-            "data": data,
-            "train": train,
-            "guard": guard,
-            "held_out": held_out,
-            "out": out,
-            "start": str(context.obj) if transferred else start,
-            "objective": objective,
-            "balanced": balanced,
-            "token_budget": token_budget,
-            "facts": facts,
-            "model": model,
-            "judge": judge,
-            "diagnoser": diagnoser,
-            "rounds": rounds,
-            "max_questions": max_questions,
-            "max_held_out": max_held_out,
-            "max_calls": max_calls,
-            "seed": seed,
-            "random_seeds": 3 if random else 0,
-            "blank": blank,
-            "stored": stored,
-        }
+        asked = {**vars(wanted), "kind": kind, "model": _answerer(wanted)}
+        resume, ablate = asked.pop("resume"), asked.pop("ablate")
+        asked["random_seeds"] = 3 if asked.pop("random") else 0
+        if transferred:
+            if wanted.start != "shipped":
+                raise BadInput("transfer starts from --theta; leave --start out")
+            asked["start"] = str(context.obj)
         from memcycle.core.theta import Theta
         from memcycle.evolution.lab import open_lab
         from memcycle.evolution.run import run as run_evolution
         from memcycle.evolution.task import read_request
 
-        settings = settings_of(None, embedder=embedder, timezone=timezone)
+        settings = settings_of(None, Store(embedder, None, timezone))
         with watching() as watch, open_lab(read_request(asked), settings, base_url, watch) as lab:
             try:
                 figures = run_evolution(
@@ -391,7 +375,7 @@ def evolve_command(kind: str, *, transferred: bool = False) -> Callable[..., Non
         if as_json:
             print_json(figures)
         else:
-            _show_evolved(figures, out)
+            _show_evolved(figures, wanted.out)
 
     if transferred:
         return documented(run, kind, f"Transfer to {EVOLVED_ON[kind]}")
@@ -404,13 +388,16 @@ def evolve_command(kind: str, *, transferred: bool = False) -> Callable[..., Non
     return documented(run, kind, f"Evolve on {EVOLVED_ON[kind]}", *examples)
 
 
-def _require_models(**named: str | None) -> None:
-    """Refuses a name that is no model, by its option, before anything is stored."""
-    for option, name in named.items():
+def _answerer(wanted: Measured | Evolved) -> str:
+    """Who answers. Refuses a name that is no model, by its option, before anything is stored."""
+    model = wanted.model or (wanted.facts if ":" in wanted.facts else "rules")
+    for option in ("facts", "model", "judge", "diagnoser"):
+        name = getattr(wanted, option, None)
         plain = ("none", "observations", "rules") if option == "facts" else ("rules",)
         if name is not None and name not in plain and ":" not in name:
             accepted = ", ".join(plain)
             raise BadInput(f"--{option} {name!r} is unknown; accepted are {accepted} and openai:NAME")
+    return model
 
 
 def command_line(arguments: Sequence[str]) -> str:
