@@ -52,23 +52,13 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True)
 class _Wait:
-    """Of a session to be ended: when, when it was last spoken in, how often that failed, and whether a flush
-    wants it now."""
+    """Of a session to be ended, or being ended: when it is due, when it was last spoken in, how often its end
+    failed since, and whether a flush wants it now."""
 
     due: float
     heard: datetime
     failed: int = 0
     urgent: bool = False
-
-
-@dataclass(slots=True)
-class _Run:
-    """Of a session being ended: when it was last spoken in, how often that failed before, and whether a flush
-    waits for it."""
-
-    heard: datetime
-    failed: int
-    urgent: bool
 
 
 class IdleSessions:
@@ -99,13 +89,13 @@ class IdleSessions:
         """Starts nothing yet.
 
         Args:
-            end: Ends a session, whatever waits in it; raises when it cannot. Called on a worker thread,
+            end: Ends a session, whatever waits in it; raises when it cannot. Called on a thread of its own,
                 never twice at once for one session.
             after: Seconds of silence.
             now: The present, aware.
             give_up: The last resort for a session whose end keeps failing, with the last error.
             attempts: Failed ends in a row before the last resort.
-            at_once: Worker threads at most.
+            at_once: Sessions that are ended side by side at most.
             verb: For the log, where `end` does something else to a session in which nobody speaks.
         """
         if not after > 0 or attempts < 1 or at_once < 1:
@@ -114,12 +104,11 @@ class IdleSessions:
         self._after, self._attempts, self._at_once, self._verb = after, attempts, at_once, verb
         # A session waits, is being ended, or both: spoken in while being ended.
         self._waits: dict[Scope, _Wait] = {}
-        self._runs: dict[Scope, _Run] = {}
+        self._runs: dict[Scope, _Wait] = {}
         self._state = threading.Condition()
         self._failures: deque[Failure] = deque(maxlen=MAX_FAILURES)
         self._threads: list[threading.Thread] = []
-        self._workers, self._watched = 0, False
-        self._closing = self._stopped = False
+        self._watched = self._closing = self._stopped = False
 
     def touch(self, scope: Scope, heard: datetime | None = None) -> None:
         """Somebody spoke in this session: its wait starts anew, and so does the count of its failures.
@@ -181,9 +170,9 @@ class IdleSessions:
                     state.urgent = True
             while left := [one for one in wanted if any(state.urgent for state in self._states(one))]:
                 self._start_due()
-                if not self._workers:
-                    break
-                if not self._state.wait(None if until is None else until - time.monotonic()):
+                if not self._runs or not self._state.wait(
+                    None if until is None else until - time.monotonic()
+                ):
                     break
         return sorted(left, key=lambda scope: (scope.key, scope.session or ""))
 
@@ -240,38 +229,39 @@ class IdleSessions:
         with self._state:
             return list(self._failures)
 
-    # The methods from here to `_take` are called with the lock held.
+    # These are called with the lock held.
 
     def _time(self) -> float:
         return self._now().timestamp()
 
-    def _states(self, scope: Scope) -> list[_Wait | _Run]:
+    def _states(self, scope: Scope) -> list[_Wait]:
         return [state for state in (self._waits.get(scope), self._runs.get(scope)) if state is not None]
 
-    def _due(self) -> list[Scope]:
-        """What can be ended now, the longest due first, but users with few ends going on before others."""
+    def _next(self) -> Scope | None:
+        """What is ended next: the longest due, but of a user with few ends going on before others."""
         going, now = Counter(scope.key for scope in self._runs), self._time()
-        ready = [
-            scope
-            for scope, wait in self._waits.items()
+        ready = (
+            (going[scope.key], wait.due, n, scope)
+            for n, (scope, wait) in enumerate(self._waits.items())
             if scope not in self._runs and (wait.urgent or wait.due <= now)
-        ]
-        return sorted(ready, key=lambda scope: (going[scope.key], self._waits[scope].due))
+        )
+        return min(ready, default=(0, 0.0, 0, None))[-1]
 
     def _watch(self) -> None:
         if self._waits and not self._watched:
-            self._watched = self._start(self._tick, "clock", daemon=True)
+            self._watched = self._start("clock", self._tick, daemon=True)
 
     def _start_due(self) -> None:
-        """A worker for each session due or being ended, up to the bound; a free one takes the next."""
-        wanted = min(self._at_once, len(self._runs) + len(self._due()))
-        while self._workers < wanted and self._start(self._work, "worker", daemon=False):
-            self._workers += 1
+        """A thread for each session that is due, up to the bound."""
+        while len(self._runs) < self._at_once and (scope := self._next()) is not None:
+            if not self._start("worker", self._run, scope, daemon=False):
+                return
+            self._runs[scope] = self._waits.pop(scope)
 
-    def _start(self, target: Callable[[], None], name: str, *, daemon: bool) -> bool:
+    def _start(self, name: str, target: Callable[..., None], *args: Scope, daemon: bool) -> bool:
         if not self._may_run():
             return False
-        thread = threading.Thread(target=target, name=f"memcycle-idle-{name}", daemon=daemon)
+        thread = threading.Thread(target=target, args=args, name=f"memcycle-idle-{name}", daemon=daemon)
         try:
             thread.start()
         except RuntimeError:
@@ -283,6 +273,14 @@ class IdleSessions:
     def _may_run(self) -> bool:
         """Not when closed, nor when the program is ending: the graphs' own thread pools are gone by then."""
         return not self._stopped and threading.main_thread().is_alive()
+
+    def _next_try(self, run: _Wait, scope: Scope) -> Outcome:
+        """What follows a failed end that is not given up."""
+        spoken = scope in self._waits
+        if not spoken:
+            run.due = self._time() + min(FIRST_RETRY * 2 ** min(run.failed - 1, 30), LONGEST_RETRY)
+            self._waits[scope] = run
+        return "lost" if self._stopped else "spoken_again" if spoken else "retry"
 
     # What threads do
 
@@ -299,32 +297,23 @@ class IdleSessions:
             finally:
                 self._watched = False
 
-    def _work(self) -> None:
-        try:
-            while (scope := self._take()) is not None:
-                self._run(scope)
-        finally:
-            with self._state:
-                self._workers -= 1
-                # Something may have fallen due since this worker last looked.
-                self._start_due()
-                self._state.notify_all()
-
-    def _take(self) -> Scope | None:
-        with self._state:
-            if not self._may_run() or not (due := self._due()):
-                return None
-            wait = self._waits.pop(due[0])
-            self._runs[due[0]] = _Run(wait.heard, wait.failed, wait.urgent)
-            return due[0]
-
     def _run(self, scope: Scope) -> None:
+        failure = None
         try:
             self._end(scope)
         except BaseException as error:  # noqa: BLE001 - recorded, logged and tried again, whatever it is
-            self._settle(scope, self._failed(scope, error))
-        else:
-            self._settle(scope, None)
+            failure = self._failed(scope, error)
+        with self._state:
+            run = self._runs.pop(scope)
+            if failure is not None:
+                if failure.outcome == "retry":
+                    failure = failure._replace(outcome=self._next_try(run, scope))
+                self._failures.append(failure)
+            self._start_due()
+            self._watch()
+            self._state.notify_all()
+        if failure is not None:
+            _log.warning("could not %s %s (%d): %s; %s", self._verb, _named(scope), *failure[1:])
 
     def _failed(self, scope: Scope, error: BaseException) -> Failure:
         """Counts a failure; the last in a row calls the last resort, while the session is still in hand."""
@@ -340,27 +329,6 @@ class IdleSessions:
         except Exception as raised:  # noqa: BLE001 - the last resort's own failure is recorded as such
             return failure._replace(error=f"{failure.error}; then {describe_error(raised)}", outcome="lost")
         return failure._replace(outcome="given_up")
-
-    def _settle(self, scope: Scope, failure: Failure | None) -> None:
-        with self._state:
-            run = self._runs.pop(scope)
-            if failure is not None:
-                if failure.outcome == "retry":
-                    failure = failure._replace(outcome=self._next_try(run, scope))
-                self._failures.append(failure)
-            self._start_due()
-            self._watch()
-            self._state.notify_all()
-        if failure is not None:
-            _log.warning("could not %s %s (%d): %s; %s", self._verb, _named(scope), *failure[1:])
-
-    def _next_try(self, run: _Run, scope: Scope) -> Outcome:
-        """What follows a failed end that is not given up. Called with the lock held."""
-        spoken = scope in self._waits
-        if not spoken:
-            pause = min(FIRST_RETRY * 2 ** min(run.failed - 1, 30), LONGEST_RETRY)
-            self._waits[scope] = _Wait(self._time() + pause, run.heard, run.failed, run.urgent)
-        return "lost" if self._stopped else "spoken_again" if spoken else "retry"
 
 
 def _named(scope: Scope) -> str:

@@ -94,9 +94,9 @@ class Idle:
 
 def settle() -> None:
     """Waits until nothing that is due is left to be ended."""
-    for worker in threads("worker"):
-        worker.join(LONG)
-        assert not worker.is_alive()
+    while workers := threads("worker"):
+        workers[0].join(LONG)
+        assert not workers[0].is_alive()
 
 
 def threads(kind: str = "") -> list[threading.Thread]:
