@@ -1,7 +1,7 @@
 """`demo`: a small conversation written for it, remembered step by step, then questioned."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC
 from importlib.resources import files
@@ -22,8 +22,6 @@ from memcycle.core.jsonl import read_jsonl
 from memcycle.core.turn import Conversation
 
 if TYPE_CHECKING:
-    from memcycle.core.probe import Probe
-    from memcycle.core.scope import Scope
     from memcycle.graph.events import Event
     from memcycle.memory import Memory
     from memcycle.results import Answer
@@ -47,7 +45,7 @@ _EXAMINED = ("probes", "passed_before", "passed_after", "ungraded", "repairs", "
 
 _SOURCES = 3
 _PROBES = 3
-_NOTABLE = ("CONFLICT", "SUPERSEDED", "RETRY", "UPDATE ", "INSERT ", "MERGE ", "rolled back", "UNVERIFIED")
+_NOTABLE = ("CONFLICT", "SUPERSEDED", "Retry", "UPDATE", "INSERT", "MERGE", "unverified")
 _NAMES = 14
 """Columns for the name of a node."""
 
@@ -126,13 +124,13 @@ def _run_graph(
     from memcycle.graph.context import Context
 
     output: dict[str, Any] = {}
-    texts, context = Texts(memory, memory.scope()), Context(user=USER, session=session)
+    context = Context(user=USER, session=session)
     stream = memory.graphs[graph].stream(value, context=context, stream_mode=["custom", "values"])
     for mode, data in stream:
         if mode == "values":
             output = data
         elif tell is not None:
-            tell(data["node"], words_of(data, texts))
+            tell(data["node"], words_of(data, memory))
     return output
 
 
@@ -250,149 +248,69 @@ def _summary(memory: "Memory", answers: "list[Answer]") -> dict[str, Any]:
     }
 
 
-def words_of(event: "Event", texts: "Texts") -> str:
-    """One line on what a node decided.
-
-    Args:
-        event: As the graph streamed it. texts: where what stands behind its ids is looked up.
-    """
-    tell = _TOLD.get(event["event"])
-    return event["event"].replace("_", " ") if tell is None else tell(event, texts)
-
-
-class Texts:
-    """Texts by the ids of entries and probes."""
-
-    def __init__(self, memory: "Memory", scope: "Scope") -> None:
-        self._bank, self._scope = memory.bank, scope
-
-    def entries(self, ids: Sequence[str]) -> str:
-        """What these entries say."""
-        found = self._bank.get(self._scope, ids)
-        return ", ".join(_quoted(one.title or one.text) for one in found[:_SHOWN])
-
-    def probe(self, probe_id: str) -> "Probe | None":
-        """The probe; None where what it rests on was forgotten."""
-        return next((one for one in self._bank.probes(self._scope) if one.id == probe_id), None)
-
-
-_SHOWN = 2
-"""Texts of a list that are shown."""
-
-_GONE = "the probe is gone: what it rests on was forgotten"
-
-
-def _quoted(text: str, most: int = 60) -> str:
-    """A text in quotation marks, its end cut off where it is long."""
-    flat = " ".join(text.split())
-    return f'"{flat if len(flat) <= most else flat[: most - 3] + "..."}"'
-
-
-def _listed(counts: Mapping[str, int], none: str) -> str:
-    return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or none
-
-
-def _refused(count: int) -> str:
-    return f"; {count} refused so far" if count else ""
-
-
-def _staged(event: Any, _: Texts) -> str:
-    turns = event["turns"]
-    if not turns:
-        return "nothing new: all of it is stored"
-    return f"{counted(len(turns), 'turn')} written as said, {turns[0]} to {turns[-1]}"
-
-
-def _judged(event: Any, _: Texts) -> str:
-    route = event["route"].upper() if event["route"] != "Pass" else "pass"
-    route += f" ({event['why']})" if event["why"] else ""
-    found = f"{event['relevant']} of {event['shown']} bear on it"
-    conflicts = event["conflicts"]
-    contradicted = f"; {counted(conflicts, 'CONFLICT', 'CONFLICTS')}" if conflicts else ""
-    return f"{route}: {found}{contradicted}"
-
-
-def _applied(event: Any, texts: Texts) -> str:
-    gone = event["refreshed"]
-    first = f", first {texts.entries(event['facts'][:1])}" if event["facts"] else ""
-    superseded = f"; SUPERSEDED {texts.entries(gone)}" if gone else ""
-    return f"{counted(len(event['facts']), 'fact')} stored{first}{superseded}{_refused(event['rejected'])}"
-
-
-def _answered(event: Any, texts: Texts) -> str:
-    sources = event["evidence"]
-    first = f", the first {texts.entries(sources[:1])}" if sources else ""
-    return f"{event['mode']} from {counted(len(sources), 'source')}{first}"
-
-
-def _probed(event: Any, texts: Texts) -> str:
-    first = texts.probe(event["probes"][0]) if event["probes"] else None
-    said = f", first {_quoted(first.question)}" if first else ""
-    return f"{counted(len(event['probes']), 'probe')} made from the turns{said}"
-
-
-def _probe_answered(event: Any, texts: Texts) -> str:
-    return "; ".join(_memory_says(texts.probe(name)) for name in event["probes"])
-
-
-def _memory_says(probe: "Probe | None") -> str:
-    tried = (probe.after or probe.before) if probe is not None else None
-    if probe is None or tried is None:
-        return _GONE
-    said = "nothing" if tried.abstained else _quoted(tried.answer)
-    return f"probe {probe.n} {_quoted(probe.question)} memory says {said}"
-
-
-def _repair_tried(event: Any, texts: Texts) -> str:
-    return "; ".join(_proposed(texts.probe(name)) for name in event["probes"])
-
-
-def _proposed(probe: "Probe | None") -> str:
-    if probe is None or probe.repair is None:
-        return _GONE
-    repair = probe.repair
-    if repair.draft is None:
-        return f"probe {probe.n}: {repair.decision}, {repair.why or repair.cause}"
-    return f"probe {probe.n}: proposes {_quoted(repair.draft['text'])}, {repair.cause}"
-
-
-def _committed(event: Any, _: Texts) -> str:
-    said = f"{counted(event['committed'], 'memory', 'memories')} active now"
-    if event["probes"]:
-        said += f"; probes passed {event['passed_before']} -> {event['passed_after']} of {event['probes']}"
-    return said + ("; UNVERIFIED" if event["status"] == "committed_unverified" else "")
-
-
-_TOLD: Mapping[str, Callable[[Any, Texts], str]] = {
-    "staged": _staged,
-    "planned": lambda event, _: f"searches planned: {_listed(event['searches'], 'none')}",
-    "found": lambda event, _: f"{counted(event['candidates'], 'candidate')} so far",
-    "judged": _judged,
-    "settled": lambda event, texts: f"outdated by time: {texts.entries(event['outdated']) or 'nothing'}",
-    "guided": lambda event, _: (
-        f"{event['keep']} to keep, {event['redundant']} known already, {event['conflicts']} in conflict"
+_TOLD: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "staged": ("{turns} turns written as said", {}),
+    "planned": ("searches planned: {searches}", {}),
+    "found": ("{candidates} candidates so far", {}),
+    "judged": (
+        "{route} ({why}): {relevant} of {shown} bear on it",
+        {"conflicts": "CONFLICTS: {conflicts}"},
     ),
-    "drafted": lambda event, _: f"{counted(event['facts'], 'fact')} drafted",
-    "allowed": lambda event, _: _listed(event["edits"], "nothing to write") + _refused(event["rejected"]),
-    "applied": _applied,
-    "triggered": lambda event, _: "an episode ends" if event["episodes"] else "the topic goes on",
-    "remembered": lambda event, _: f"{counted(len(event['facts']), 'fact')} read from the turns",
-    "thought": lambda event, _: "answerable" if event["answerable"] else "not answerable yet",
-    "refined": lambda event, _: "asks anew" if event["new_query"] else "nothing left to try",
-    "answered": _answered,
-    "opened": lambda event, _: f"{counted(event['waiting'], 'turn')} still to be read",
-    "summarised": lambda event, texts: texts.entries(event["episodes"]) or "nothing left to summarise",
-    "probed": _probed,
-    "probe_answered": _probe_answered,
-    "graded": lambda event, _: f"{counted(len(event['failed']), 'probe')} failed",
-    "repair_tried": _repair_tried,
-    "repair_decided": lambda event, _: f"{event['decision']} what the repair proposes",
-    "repair_written": lambda event, _: f"{counted(len(event['entries']), 'repair')} written so far",
-    "rolled_back": lambda event, _: (
-        f"{counted(event['repairs'], 'repair')} rolled back" if event["repairs"] else "every repair helped"
+    "settled": ("outdated by time: {outdated}", {"outdated": "{outdated_said}"}),
+    "guided": ("{keep} to keep, {redundant} known already, {conflicts} in conflict", {}),
+    "drafted": ("{facts} facts drafted", {}),
+    "allowed": ("{edits}", {"rejected": "{rejected} refused so far"}),
+    "applied": (
+        "{facts} facts stored",
+        {
+            "facts": "the first: {facts_said}",
+            "refreshed": "SUPERSEDED: {refreshed_said}",
+            "rejected": "{rejected} refused so far",
+        },
     ),
-    "maintained": lambda event, _: _listed(
-        {key: event[key] for key in ("merged", "reinforced", "expired", "superseded")}, "nothing to tidy"
+    "triggered": ("{episodes} episodes end", {}),
+    "remembered": ("{facts} facts read from the turns", {}),
+    "thought": ("answerable: {answerable}", {}),
+    "refined": ("something new to ask: {new_query}", {}),
+    "answered": ("{mode} from {evidence} sources", {"evidence": "the first: {evidence_said}"}),
+    "opened": ("{waiting} turns still to be read", {}),
+    "summarised": ("{episodes} episodes", {"episodes": "{episodes_said}"}),
+    "probed": ("{probes} probes made from the turns", {"probes": "the first: {probes_said}"}),
+    "probe_answered": ("asked {probes_said}", {}),
+    "graded": ("{passed} probes passed, {failed} failed", {"failed": "the first: {failed_said}"}),
+    "repair_tried": ("how to answer {probes_said}", {}),
+    "repair_decided": ("{decision} what the repair proposes", {}),
+    "repair_written": ("{entries} repairs written so far", {"entries": "the first: {entries_said}"}),
+    "rolled_back": ("{repairs} repairs rolled back", {}),
+    "maintained": ("{merged} merged, {reinforced} reinforced, {expired} expired, {superseded} renewed", {}),
+    "committed": (
+        "{committed} memories active now, {status}",
+        {"probes": "probes passed {passed_before} -> {passed_after} of {probes}"},
     ),
-    "committed": _committed,
 }
+"""What an event is told as, and what is added where a field of it is not empty; `_said`: the first text."""
+
+
+def words_of(event: "Event", memory: "Memory") -> str:
+    """One line on what a node decided, as the graph streamed it; texts are looked up by their ids."""
+    if event["event"] not in _TOLD:
+        return event["event"].replace("_", " ")
+    told, more = _TOLD[event["event"]]
+    shown_as: dict[str, Any] = {}
+    for name, value in event.items():
+        shown_as[name] = value
+        if isinstance(value, list):
+            shown_as |= {name: len(value), f"{name}_said": _first(memory, value)}
+        elif isinstance(value, dict):
+            shown_as[name] = ", ".join(f"{number} {kind}" for kind, number in value.items()) or "none"
+    added = [words for name, words in more.items() if event.get(name)]
+    return "; ".join((told, *added)).format(**shown_as)
+
+
+def _first(memory: "Memory", ids: list[str]) -> str:
+    """What the first of these entries or probes says; nothing where it is gone."""
+    entries = memory.bank.get(memory.scope(), ids[:1])
+    probes = memory.bank.probes(memory.scope()) if ids and not entries else []
+    texts = [one.title or one.text for one in entries]
+    texts += [one.question for one in probes if one.id == ids[0]]
+    return f'"{" ".join(texts[0].split())}"' if texts else ""
