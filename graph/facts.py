@@ -28,9 +28,9 @@ from memcycle.graph.guards import (
     support,
 )
 from memcycle.graph.organisation import Decided, Made, fact_entry
-from memcycle.graph.search import named
+from memcycle.graph.search import look_for, named
 from memcycle.graph.states import ConflictRef
-from memcycle.stores.search.request import Hit, Query, SearchRequest
+from memcycle.stores.search.request import Hit
 
 NEAREST = 5
 CLOSE_WORDS = 0.5
@@ -179,15 +179,7 @@ def with_nearest(run: GraphRun, grounded: Sequence[Grounded], outcome: Outcome) 
 
 
 def _nearest(run: GraphRun, grounded: Sequence[Grounded]) -> list[Grounded]:
-    results = run.bank.search(
-        SearchRequest(
-            scope=run.scope,
-            queries=tuple(Query(text=item.draft.text) for item in grounded),
-            granularities=("fact",),
-            k=NEAREST,
-            theta=run.theta,
-        )
-    )
+    results = look_for(run, (item.draft.text for item in grounded), ("fact",), NEAREST)
     return [
         replace(
             item,

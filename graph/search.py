@@ -1,7 +1,7 @@
 """Searching for a chunk or a question: plans and verdicts read, one request for all, candidates united."""
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import reduce
 from itertools import accumulate
 from typing import Any, Protocol, TypeVar
@@ -14,20 +14,48 @@ from memcycle.core.errors import StoreError
 from memcycle.core.language.names import entities_of, person_names
 from memcycle.core.language.small_talk import tells
 from memcycle.core.language.tokens import approx_tokens
+from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.states import Candidate, ConflictRef, EvidenceState, Planned, Verdict
-from memcycle.stores.search.request import Query, Ranked, SearchRequest, Why
+from memcycle.stores.search.request import Hit, Query, Ranked, SearchRequest, Why
 
 MOST = 300
 """Candidates of one search at most."""
 _RRF = 60
 
+T = TypeVar("T")
+
 
 def turn_views(turns: Sequence[Turn], first: int = 1) -> list[TurnView]:
     """Turns under the numbers from `first` on."""
     return [TurnView.of(n, turn) for n, turn in enumerate(turns, first)]
+
+
+def fitting(items: Sequence[T], tokens: int, count: Callable[[T], int]) -> list[T]:
+    """As many of them, from the first on, as take so many tokens; the first, however long it is."""
+    spent = list(accumulate(map(count, items)))
+    return [one for n, one in enumerate(items) if n == 0 or spent[n] <= tokens]
+
+
+def look_for(
+    run: GraphRun,
+    texts: Iterable[str],
+    granularities: tuple[Granularity, ...],
+    k: int,
+    scope: Scope | None = None,
+) -> list[list[Hit]]:
+    """For each text the k stored entries nearest to it, best first: one search for all."""
+    return run.bank.search(
+        SearchRequest(
+            scope=scope or run.scope,
+            queries=tuple(Query(text=text) for text in texts),
+            granularities=granularities,
+            k=k,
+            theta=run.theta,
+        )
+    )
 
 
 def recent(turns: Sequence[Turn], tokens: int) -> list[Turn]:
@@ -215,7 +243,6 @@ class _Numbered(Protocol):
 
 
 N = TypeVar("N", bound=_Numbered)
-T = TypeVar("T")
 
 
 def of_shown(replies: Iterable[N], shown: Collection[int], who: str, warnings: list[str]) -> dict[int, N]:

@@ -18,7 +18,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, turn_id
 from memcycle.graph.environment import GraphRun
-from memcycle.graph.search import recent
+from memcycle.graph.search import fitting, recent
 from memcycle.graph.states import RememberInput, RememberState
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def shown_tokens(text: str) -> int:
 
 def cut_to_size(turns: Sequence[Turn], tokens: int) -> list[Turn]:
     """As many of the turns, from the first on, as take so many tokens; the first, however long it is."""
-    spent = list(itertools.accumulate(shown_tokens(turn.text) for turn in turns))
-    return [turn for n, turn in enumerate(turns) if n == 0 or spent[n] <= tokens]
+    return fitting(turns, tokens, lambda turn: shown_tokens(turn.text))
 
 
 def window(run: GraphRun, turns: Sequence[Turn]) -> list[Turn]:

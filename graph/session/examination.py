@@ -1,7 +1,6 @@
 """The nodes of session that examine memory: probe, look up, examine, grade (MemMA 3.4)."""
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any
 
 from memcycle.agents.answerer import AnswererInput, AnswererOutput
@@ -17,9 +16,8 @@ from memcycle.core.turn import Turn
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.guards import support
 from memcycle.graph.node import Step
-from memcycle.graph.search import memory_views, named, of_shown, turn_views
+from memcycle.graph.search import fitting, look_for, memory_views, named, of_shown, turn_views
 from memcycle.graph.states import ProbeState, SessionState
-from memcycle.stores.search.request import Query, SearchRequest
 
 EARLIER, LOOKED_FROM = 10, 3
 """Entries of earlier sessions that the Prober is shown for cross-session probes, and how many turns, the
@@ -74,15 +72,7 @@ def probe(state: SessionState, run: GraphRun) -> Step:
 def _earlier(run: GraphRun, turns: Sequence[Turn]) -> list[Entry]:
     """Facts and episodes of other sessions that speak of what this one speaks of: one search."""
     queries = sorted((turn for turn in turns if turn.is_evidence), key=lambda turn: -len(turn.text))
-    results = run.bank.search(
-        SearchRequest(
-            scope=run.scope.base,
-            queries=tuple(Query(text=_topic(turn)) for turn in queries[:LOOKED_FROM]),
-            granularities=("fact", "episode"),
-            k=EARLIER,
-            theta=run.theta,
-        )
-    )
+    results = look_for(run, map(_topic, queries[:LOOKED_FROM]), ("fact", "episode"), EARLIER, run.scope.base)
     found = sorted(
         (hit for hits in results for hit in hits if hit.entry.scope.session != run.scope.session),
         key=lambda hit: (-hit.score, hit.entry.id),
@@ -99,16 +89,8 @@ def look_up(state: SessionState, run: GraphRun) -> dict[str, Any]:
     probes = probes_of(state, run)
     if not probes:
         return {"found": {}, "asked": []}
-    settings = run.settings.verification
-    results = run.bank.search(
-        SearchRequest(
-            scope=run.scope,
-            queries=tuple(Query(text=probe.question) for probe in probes),
-            granularities=_granularities(run),
-            k=settings.k,
-            theta=run.theta,
-        )
-    )
+    questions = (probe.question for probe in probes)
+    results = look_for(run, questions, _granularities(run), run.settings.verification.k)
     found = {probe.id: [hit.entry.id for hit in hits] for probe, hits in zip(probes, results, strict=True)}
     written = set(state.get("written") or [])
     again = [name for name, entries in found.items() if not state["round"] or written & set(entries)]
@@ -124,31 +106,29 @@ def _granularities(run: GraphRun) -> tuple[Granularity, ...]:
 
 def examine(state: ProbeState, run: GraphRun) -> Step:
     """The Answerer answers probes, each from what was found for it."""
-    probes = sent_probes(state, run)
-    held = {probe.id: _evidence(run, state["found"][probe.id]) for probe in probes}
-    asked = [probe for probe in probes if held[probe.id]]
-    calls = [
+    held = [(probe, _evidence(run, state["found"][probe.id])) for probe in probes_of(state, run)]
+    asked = [(probe, evidence) for probe, evidence in held if evidence]
+    replies = yield [
         run.call(
             "answerer",
             AnswererInput(
                 question=probe.question,
-                evidence=_views(held[probe.id], state["found"][probe.id]),
+                evidence=_views(evidence, state["found"][probe.id]),
                 style="sentence",
                 now=run.now(),
             ),
             # Nobody waits for this answer: without it the probe is ungraded, and the session ends.
             optional=True,
         )
-        for probe in asked
+        for probe, evidence in asked
     ]
-    replies = (yield calls) if calls else []
     attempts = {
-        probe.id: Attempt(evidence=tuple(entry.id for entry in held[probe.id]), abstained=True)
-        for probe in probes
+        probe.id: Attempt(evidence=tuple(entry.id for entry in evidence), abstained=True)
+        for probe, evidence in held
     }
     warnings = list(dict.fromkeys(str(reply) for reply in replies if isinstance(reply, RoleFailed)))
-    for probe, reply in zip(asked, replies, strict=True):
-        said = _answered(reply, held[probe.id], warnings)
+    for (probe, evidence), reply in zip(asked, replies, strict=True):
+        said = _answered(reply, evidence, warnings)
         attempts[probe.id] = attempts[probe.id].model_copy(update=said)
     moment = "after" if state["round"] else "before"
     run.bank.update_probes(run.scope, {name: {moment: attempt} for name, attempt in attempts.items()})
@@ -159,9 +139,8 @@ def _evidence(run: GraphRun, found: Sequence[str]) -> list[Entry]:
     """What a probe is answered from, in order of time; where calls are shared, the best within a budget."""
     entries = run.bank.get(run.scope, found)
     if run.is_lean("answerer"):
-        best = sorted(entries, key=lambda entry: found.index(entry.id))
-        spent = list(accumulate(approx_tokens(entry.text) for entry in best))
-        entries = [one for n, one in enumerate(best) if not n or spent[n] <= run.settings.verification.tokens]
+        tokens = run.settings.verification.tokens
+        entries = fitting(entries, tokens, lambda entry: approx_tokens(entry.text))
     return sorted(entries, key=lambda entry: (str(entry.observed_at), entry.id))
 
 
@@ -206,24 +185,18 @@ def grade(state: SessionState, run: GraphRun) -> Step:
     graded = [_graded(attempt, grades.get(n), missing) for n, attempt in enumerate(attempts, 1)]
     changes = {probe.id: {moment: attempt} for probe, attempt in zip(probes, graded, strict=True)}
     run.bank.update_probes(run.scope, changes)
+    verdicts = [(probe.id, attempt.verdict) for probe, attempt in zip(probes, graded, strict=True)]
     ungraded = next((attempt.why for attempt in graded if attempt.verdict == "ungraded"), "")
-    by_id = {probe.id: attempt.verdict for probe, attempt in zip(probes, graded, strict=True)}
     return {
-        "passed": [name for name, verdict in by_id.items() if verdict == "passed"],
-        "failed": [name for name, verdict in by_id.items() if verdict == "failed"],
+        "passed": [name for name, verdict in verdicts if verdict == "passed"],
+        "failed": [name for name, verdict in verdicts if verdict == "failed"],
         "unverified": state["unverified"] or ungraded,
         "warnings": warnings,
     }
 
 
-def sent_probes(state: ProbeState, run: GraphRun) -> list[Probe]:
-    """The probes of one node among several, as they stand in the ledger; not those forgotten meanwhile."""
-    own = set(state["probes"])
-    return [probe for probe in run.bank.probes(run.scope, part=state["part"]) if probe.id in own]
-
-
-def probes_of(state: SessionState, run: GraphRun) -> list[Probe]:
-    """The probes of this run, in order."""
+def probes_of(state: SessionState | ProbeState, run: GraphRun) -> list[Probe]:
+    """The probes of this run, or of one node among several, in order; not those forgotten meanwhile."""
     own = set(state["probes"])
     found = run.bank.probes(run.scope, part=state["part"]) if own else []
     return [probe for probe in found if probe.id in own]
@@ -231,13 +204,12 @@ def probes_of(state: SessionState, run: GraphRun) -> list[Probe]:
 
 def _graded(attempt: Attempt, grade: Grade | None, missing: str) -> Attempt:
     """The attempt with its verdict; ungraded, with the reason, where a role failed."""
+    told = {"why": attempt.why or missing}
     if attempt.abstained:
-        return attempt.model_copy(update={"verdict": "failed", "why": "memory does not hold it"})
-    if attempt.why:
-        return attempt
-    if grade is None:
-        return attempt.model_copy(update={"why": missing})
-    return attempt.model_copy(update={"verdict": "passed" if grade.correct else "failed", "why": grade.why})
+        told = {"verdict": "failed", "why": "memory does not hold it"}
+    elif grade is not None:
+        told = {"verdict": "passed" if grade.correct else "failed", "why": grade.why}
+    return attempt.model_copy(update=told)
 
 
 def _topic(turn: Turn) -> str:
@@ -275,14 +247,7 @@ def acceptable(
     questions: set[str] = set()
     for draft in drafts:
         turn = turns[draft.turn - 1] if 0 < draft.turn <= len(turns) else None
-        if turn is None:
-            why = f"it cites turn {draft.turn}, which was not shown"
-        elif not turn.is_evidence:
-            why = f"its turn {turn.id} is {turn.role} text"
-        else:
-            why = _flaw(draft, turn) or (
-                "it is asked twice" if same_text(draft.question) in questions else ""
-            )
+        why = _flaw(draft, turn) or ("it is asked twice" if same_text(draft.question) in questions else "")
         if why or turn is None:
             refused.append(f"a probe was left out, since {why}")
         elif len(accepted) < most:
@@ -291,7 +256,11 @@ def acceptable(
     return accepted, refused
 
 
-def _flaw(draft: ProbeDraft, turn: Turn) -> str:
+def _flaw(draft: ProbeDraft, turn: Turn | None) -> str:
+    if turn is None:
+        return f"it cites turn {draft.turn}, which was not shown"
+    if not turn.is_evidence:
+        return f"its turn {turn.id} is {turn.role} text"
     if not draft.question.strip() or not draft.answer.strip():
         return "question or answer is blank"
     stems = set(content_stems(draft.answer))

@@ -46,7 +46,7 @@ def find_waiting(state: SessionState, run: GraphRun) -> dict[str, Any]:
     if state.get("verify") is False:
         fresh["unverified"] = SKIPPED
     if waiting and (unread := _unaffordable(run, scope)):
-        return {**fresh, **_left_open(scope.session, info, [unread])}
+        return {**fresh, **_nothing_to_end(scope.session, info, [unread, UNREAD])}
     done = info.is_committed and not info.staged and not waiting
     if done and state.get("verify") is not True:
         return {**fresh, **_nothing_to_end(scope.session, info)}
@@ -77,10 +77,6 @@ def _nothing_to_end(
     return {"open": False, "verify": None, "result": result}
 
 
-def _left_open(session: str | None, info: "SessionInfo | None", warnings: Sequence[str]) -> dict[str, Any]:
-    return _nothing_to_end(session, info, [*warnings, UNREAD])
-
-
 def _unaffordable(run: GraphRun, scope: Scope) -> str:
     """Why no model may read turns now, in words; nothing where one may."""
     purse = run.purse_of("constructor", scope)
@@ -92,7 +88,8 @@ def close_episode(state: SessionState, run: GraphRun) -> Step:
     if state["waiting"] and _unaffordable(run, run.scope):
         unread = {turn.id for turn in run.bank.unprocessed(run.scope)}
         if not unread.isdisjoint(state["waiting"]):
-            return _left_open(run.scope.session, run.bank.session(run.scope), state["warnings"])
+            info = run.bank.session(run.scope)
+            return _nothing_to_end(run.scope.session, info, [*state["warnings"], UNREAD])
     segment = [turn for turn in run.bank.open_segment(run.scope) if turn.position <= state["until"]]
     end = segment[-1].position if segment else None
     if len(segment) < SHORTEST_EPISODE or not tell(segment):

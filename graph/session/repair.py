@@ -5,11 +5,12 @@ Consolidation says whether a proposed fact is stored beside what is there, unite
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from memcycle.agents.consolidator import ConsolidatorInput, ConsolidatorOutput
 from memcycle.agents.constructor import FactDraft
-from memcycle.agents.repairer import RepairerInput, RepairerOutput, RepairFact
+from memcycle.agents.repairer import RepairerInput, RepairerOutput
 from memcycle.agents.views import TurnView
 from memcycle.core.edit import Edit
 from memcycle.core.entry import Entry, departure, new_entry, same_speaker, same_text
@@ -25,7 +26,7 @@ from memcycle.graph.guards import exact, stands_in
 from memcycle.graph.node import Step
 from memcycle.graph.organisation import Decided, Made, fact_entry
 from memcycle.graph.search import memory_views, turn_views
-from memcycle.graph.session.examination import probes_of, sent_probes
+from memcycle.graph.session.examination import probes_of
 from memcycle.graph.states import ProbeState, SessionState
 from memcycle.stores.ledger.entries import RECALLABLE
 
@@ -51,32 +52,30 @@ class Consolidated(NamedTuple):
 
 def repair(state: ProbeState, run: GraphRun) -> Step:
     """The Repairer proposes a fact for each failed probe, or nothing; its span must stand in a turn."""
-    bank = run.bank
-    sent = sent_probes(state, run)
-    around = {probe.id: _around(run, probe) for probe in sent}
-    probes = [probe for probe in sent if around[probe.id]]
-    shown = [_memories(run, probe, state["found"][probe.id]) for probe in probes]
-    calls = [
+    around = [(probe, _around(run, probe)) for probe in probes_of(state, run)]
+    shown = [
+        (probe, turns, _memories(run, probe, state["found"][probe.id])) for probe, turns in around if turns
+    ]
+    replies = yield [
         run.call(
             "repairer",
             RepairerInput(
                 question=probe.question,
                 gold=probe.gold,
                 answer=probe.before.answer if probe.before else "",
-                turns=turn_views(around[probe.id]),
-                source=next(n for n, turn in enumerate(around[probe.id], 1) if turn.id == probe.turn),
+                turns=turn_views(turns),
+                source=next(n for n, turn in enumerate(turns, 1) if turn.id == probe.turn),
                 memories=memory_views(memories),
                 now=run.now(),
             ),
         )
-        for probe, memories in zip(probes, shown, strict=True)
+        for probe, turns, memories in shown
     ]
-    replies = (yield calls) if calls else []
-    repairs = {
-        probe.id: {"repair": _repair(reply, around[probe.id], memories)}
-        for probe, memories, reply in zip(probes, shown, replies, strict=True)
-    }
-    bank.update_probes(run.scope, repairs)
+    repairs: dict[str, dict[str, Any]] = {}
+    for (probe, turns, memories), reply in zip(shown, replies, strict=True):
+        considered = {"considered": tuple(entry.id for entry in memories)}
+        repairs[probe.id] = {"repair": proposed(reply, turns).model_copy(update=considered)}
+    run.bank.update_probes(run.scope, repairs)
     failures = dict.fromkeys(str(reply) for reply in replies if isinstance(reply, RoleFailed))
     return {"mended": list(repairs), "warnings": list(failures)}
 
@@ -87,20 +86,13 @@ def _memories(run: GraphRun, probe: Probe, found: Sequence[str]) -> list[Entry]:
     return list({entry.id: entry for entry in known}.values())[:SHOWN]
 
 
-def _repair(reply: RepairerOutput | RoleFailed, turns: Sequence[Turn], memories: Sequence[Entry]) -> Repair:
-    if isinstance(reply, RoleFailed):
-        return Repair(state="failed", decision="NOOP", why=reply.brief)
-    return proposed(reply, turns).model_copy(update={"considered": tuple(entry.id for entry in memories)})
-
-
 def _around(run: GraphRun, probe: Probe) -> list[Turn]:
-    bank = run.bank
-    source = bank.turns(run.scope, [probe.turn])
+    source = run.bank.turns(run.scope, [probe.turn])
     if not source:
         return []
     place = source[0].position
-    before = bank.session_turns(run.scope, last=AROUND, before=place)
-    after = bank.session_turns(run.scope, last=AROUND, before=place + AROUND + 1)
+    before = run.bank.session_turns(run.scope, last=AROUND, before=place)
+    after = run.bank.session_turns(run.scope, last=AROUND, before=place + AROUND + 1)
     return [*before, *source, *(turn for turn in after if turn.position > place)]
 
 
@@ -113,13 +105,10 @@ def consolidate(state: SessionState, run: GraphRun) -> Step:
     outcome, turns = Outcome(), run.bank.turns(run.scope, [str(probe.repair.turn)])
     drafts = [FactDraft.model_validate({**(probe.repair.draft or {}), "turn": 1})]
     found = ground(drafts, dict(enumerate(turns, 1)), turns, outcome)
-    grounded = with_nearest(run, found, outcome)
-    if not grounded:
-        why = outcome.rejected[0].why if outcome.rejected else "its turn is gone"
-        return _decided(probe, Consolidated("REFUSED", None, "", why), None)
-    (item,) = grounded
-    why = _replaced(run, item)
-    if why:
+    item = next(iter(with_nearest(run, found, outcome)), None)
+    why = "its turn is gone" if item is None else _replaced(run, item)
+    why = outcome.rejected[0].why if outcome.rejected else why
+    if item is None or why:
         return _decided(probe, Consolidated("REFUSED", None, "", why), None)
     output, warnings = ConsolidatorOutput(decision="INSERT"), list[str]()
     twin = next((n for n, entry in enumerate(item.near) if item.repeats(entry)), None)
@@ -150,20 +139,18 @@ def consolidate(state: SessionState, run: GraphRun) -> Step:
 
 
 def _replaced(run: GraphRun, item: Grounded) -> str:
-    """Why it speaks of what is no longer so: by its own turn, or by what was said since, in any session; else
-    empty."""
-    bank, stems = run.bank, set(content_stems(item.draft.text))
-
-    def revives(old: Entry, new: Entry) -> bool:
-        return departure(old) is None and bool(
-            stems & (set(content_stems(old.text)) - set(content_stems(new.text)))
-        )
-
-    facts = bank.by_turns(run.scope, [item.turn.id], "fact", (*RECALLABLE, "superseded"))
-    if any(revives(old, fact) for fact in facts for old in bank.get(run.scope, fact.supersedes)):
-        return "it names what a fact of the same turn has replaced"
-    heirs = ((fact, new) for fact in facts for new in bank.get(run.scope, [fact.superseded_by or ""]))
-    return "it names what was replaced since" if any(revives(*pair) for pair in heirs) else ""
+    """Why it speaks of what is no longer so, if so: by its own turn, or by what was said since, in any
+    session."""
+    stems = set(content_stems(item.draft.text))
+    facts = run.bank.by_turns(run.scope, [item.turn.id], "fact", (*RECALLABLE, "superseded"))
+    pairs = [(old, fact) for fact in facts for old in run.bank.get(run.scope, fact.supersedes)]
+    pairs += [(fact, new) for fact in facts for new in run.bank.get(run.scope, [fact.superseded_by or ""])]
+    revived = (
+        stems & (set(content_stems(old.text)) - set(content_stems(new.text)))
+        for old, new in pairs
+        if departure(old) is None
+    )
+    return "it names what was replaced" if any(revived) else ""
 
 
 def approve_repair(state: SessionState, run: GraphRun) -> dict[str, Any]:
@@ -215,36 +202,30 @@ def _standing(run: GraphRun, probes: Sequence[Probe]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for probe in probes:
-        if probe.repair is None or probe.repair.state != "written":
-            continue
-        chain = [str(probe.repair.entry)]
-        while (heir := _heir(run, chain[-1])) is not None and heir not in chain:
-            chain.append(heir)
-        found[probe.id] = chain[-1]
+        heir = probe.repair.entry if probe.repair and probe.repair.state == "written" else None
+        seen = set[str]()
+        while heir is not None and heir not in seen:
+            found[probe.id] = heir
+            seen.add(heir)
+            heir = next((one.superseded_by for one in run.bank.get(run.scope, [heir])), None)
     return found
 
 
-def _heir(run: GraphRun, entry: str) -> str | None:
-    return next((one.superseded_by for one in run.bank.get(run.scope, [entry])), None)
-
-
-def proposed(output: RepairerOutput, turns: Sequence[Turn]) -> Repair:
+def proposed(output: RepairerOutput | RoleFailed, turns: Sequence[Turn]) -> Repair:
     """What the Repairer proposes, if its span stands in a turn that a person said; else why not."""
+    if isinstance(output, RoleFailed):
+        return Repair(state="failed", decision="NOOP", why=output.brief)
     if output.op == "NOOP" or output.fact is None:
         return Repair(state="skipped", cause=output.cause, decision="NOOP", why=output.why)
-    turn = _source(output.fact, turns)
+    fact, place = output.fact, output.fact.turn
+    cited = [turns[place - 1]] if 0 < place <= len(turns) else []
+    said = (turn for turn in [*cited, *turns] if turn.is_evidence and stands_in(fact.quote, turn.text))
+    turn = next(said, None)
     if turn is None:
         why = "its span does not stand in a turn of the session that a person said"
         return Repair(state="refused", cause=output.cause, decision="REFUSED", why=why)
-    draft = FactDraft.model_validate(output.fact.model_dump())
+    draft = FactDraft.model_validate(fact.model_dump())
     return Repair(cause=output.cause, draft=draft.model_dump(mode="json"), turn=turn.id, why=output.why)
-
-
-def _source(fact: RepairFact, turns: Sequence[Turn]) -> Turn | None:
-    named = turns[fact.turn - 1 : fact.turn] if fact.turn > 0 else []
-    return next(
-        (turn for turn in [*named, *turns] if turn.is_evidence and stands_in(fact.quote, turn.text)), None
-    )
 
 
 def _decided(
@@ -311,21 +292,14 @@ def settled(probes: Sequence[Probe], failures: Mapping[str, str]) -> dict[str, d
 
 def weigh(output: ConsolidatorOutput, item: Grounded) -> Consolidated:
     """The Consolidator's decision as far as code lets it stand; else INSERT with the reason."""
-    if output.decision == "INSERT":
-        return Consolidated("INSERT", None, "", output.why)
-    n = output.memory
-    if n is None or not 0 <= n < len(item.near):
-        return Consolidated("INSERT", None, "", f"memory {n}, which it names, was not shown")
-    target = item.near[n]
-    veto = _veto(item, target)
-    if veto:
+    target = next((entry for n, entry in enumerate(item.near) if n == output.memory), None)
+    if output.decision == "INSERT" or target is None:
+        unseen = f"memory {output.memory}, which it names, was not shown"
+        return Consolidated("INSERT", None, "", output.why if output.decision == "INSERT" else unseen)
+    if veto := _veto(item, target):
         return Consolidated("INSERT", None, "", veto)
     if output.decision == "SKIP":
         return Consolidated("SKIP", target, "", output.why)
-    return _merged(output, item, target)
-
-
-def _merged(output: ConsolidatorOutput, item: Grounded, target: Entry) -> Consolidated:
     text = merged_text(output.text, item.draft.text, target.text)
     if text is None:
         return Consolidated("INSERT", None, "", "no single statement says what both say")
@@ -354,28 +328,22 @@ def merged_text(text: str, proposal: str, stored: str) -> str | None:
     Returns:
         None where there is no such statement.
     """
-    new, old = content_stems(proposal), content_stems(stored)
-    both = set(new) | set(old)
-    required = (set(new) & set(old)) | exact(proposal) | exact(stored) | _swapped(new, old)
-    stems = set(content_stems(text))
-    if text.strip() and required <= stems <= both and not says_twice(text):
+    said, known = content_stems(proposal), content_stems(stored)
+    new, old, stems = set(said), set(known), set(content_stems(text))
+    different = [pair for pair in zip(said, known, strict=False) if pair[0] != pair[1]]
+    swapped = different[0] if len(said) == len(known) and len(different) == 1 else ()
+    required = (new & old) | exact(proposal) | exact(stored) | set(swapped)
+    if text.strip() and required <= stems <= new | old and not says_twice(text):
         return text.strip()
-    if set(new) <= set(old):
+    if new <= old:
         return stored
-    return proposal if set(old) <= set(new) else None
-
-
-def _swapped(new: Sequence[str], old: Sequence[str]) -> set[str]:
-    """The one word of each in which two statements of the same words differ, if that is all."""
-    different = [pair for pair in zip(new, old, strict=False) if pair[0] != pair[1]]
-    return set(different[0]) if len(new) == len(old) and len(different) == 1 else set()
+    return proposal if old <= new else None
 
 
 def says_twice(text: str) -> bool:
     """Whether a piece of the text says again what another piece says ("X; X")."""
-    pieces = [set(content_stems(piece)) for piece in _PIECES.split(text)]
-    said: Sequence[set[str]] = [piece for piece in pieces if piece]
-    return any(one <= other for n, one in enumerate(said) for m, other in enumerate(said) if n != m)
+    pieces = (set(content_stems(piece)) for piece in _PIECES.split(text))
+    return any(one <= other or other <= one for one, other in combinations(filter(None, pieces), 2))
 
 
 def merged_edit(item: Grounded, chosen: Consolidated, made: Made) -> Edit:

@@ -256,7 +256,7 @@ def test_a_repair_does_not_bring_back_what_its_turn_replaced(cycle):
     }
     cycle.end(**roles, repairer=Scripted(adds(back)))
     assert cycle.facts() == ["Ana teaches at Quarry Lane"]
-    assert only_probe(cycle).repair.why == "it names what a fact of the same turn has replaced"
+    assert only_probe(cycle).repair.why == "it names what was replaced"
 
 
 def test_a_repair_does_not_bring_back_what_another_open_session_replaced(cycle):
@@ -278,7 +278,7 @@ def test_a_repair_does_not_bring_back_what_another_open_session_replaced(cycle):
     assert [one.text for one in cycle.bank.entries(ANA.base, granularity="fact")] == [
         "Ana teaches at Quarry Lane"
     ]
-    assert only_probe(cycle).repair.why == "it names what was replaced since"
+    assert only_probe(cycle).repair.why == "it names what was replaced"
 
 
 def failure(role: str) -> RoleFailed:
