@@ -5,7 +5,7 @@ is read, down to pieces of a turn's text. In bulk import a failure is tried agai
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, FactDraft
@@ -14,7 +14,7 @@ from memcycle.agents.provider_errors import may_pass
 from memcycle.agents.views import TurnView
 from memcycle.core.entry import same_text
 from memcycle.core.errors import BudgetUsed, RoleFailed, is_too_long
-from memcycle.core.language.tokens import approx_tokens, content_stems
+from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.theta import Extraction
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.node import Call
@@ -94,18 +94,18 @@ class _Reader:
 
     def __init__(self, run: GraphRun, how: Extraction) -> None:
         self._run, self._how = run, how
-        self._refused: int | None = None
-        self._told = False
+        self._refused = 0
+        """Tokens of what was refused last; 0 where nothing was."""
 
-    def read(self, value: ConstructorInput) -> Reading:
+    def read(self, value: ConstructorInput, *, is_part: bool = False) -> Reading:
         """A chunk or a part of it, whole or in further parts."""
-        whole = yield from self._window(value)
+        too_long = self._refused and _size(value) >= self._refused
+        whole = _refusal(value) if too_long else (yield from self._window(value))
         parts = self._parts(value, whole)
         if not parts:
             return whole
         done = Read(trouble=whole.trouble)
-        if not self._told:
-            self._told = True
+        if not is_part:
             done.warnings.append(f"{_span(value.turns)} read in smaller windows: {whole.trouble}")
         passing = False
         for part in parts:
@@ -113,7 +113,7 @@ class _Reader:
             if done.error is not None and self._how is ONCE:
                 done.unread += numbers
                 continue
-            window = yield from self.read(part)
+            window = yield from self.read(part, is_part=True)
             kept = [fact for fact in whole.facts if window.unread and fact.turn in numbers]
             done.facts += [*kept, *window.facts]
             done.unread += window.unread
@@ -131,37 +131,29 @@ class _Reader:
 
     def _window(self, value: ConstructorInput) -> Reading:
         """What one call reads, tried again with growing waits while that may help."""
-        if self._refused is not None and _size(value) >= self._refused:
-            return _refusal(value)
+        found = Read(unread=[turn.n for turn in value.turns])
         for tried in range(self._how.retries + 1):
+            if tried:
+                self._run.bank.world.sleep(self._how.wait * 2 ** (tried - 1))
             try:
                 output: ConstructorOutput = yield self._run.call("constructor", value)
-            except Exception as error:  # noqa: BLE001 - `_failed` raises what it does not know
-                found, may_help = self._failed(value, error)
-                if not may_help:
-                    return found
+            except BudgetUsed as used:  # nor does it help to read less
+                return replace(found, warnings=[str(used)], trouble="")
+            except RoleFailed as failed:
+                found = replace(found, warnings=[str(failed)], trouble=failed.brief, error=None)
+            except Exception as error:
+                if is_too_long(error):
+                    self._refused = _size(value)
+                    return _refusal(value)
+                if not may_pass(error):
+                    raise
+                found = replace(found, warnings=[], trouble=type(error).__name__, error=error)
             else:
                 if not output.cut:
                     return Read(facts=list(output.facts))
                 warning = f"the Constructor's reply was cut: {len(output.facts)} complete facts are kept"
                 return Read(facts=list(output.facts), warnings=[warning], trouble="the reply was cut")
-            if tried < self._how.retries:
-                self._run.bank.world.sleep(self._how.wait * 2**tried)
         return found
-
-    def _failed(self, value: ConstructorInput, error: Exception) -> tuple[Read, bool]:
-        """What came of a call that failed, and whether it may help to try again."""
-        unread = [turn.n for turn in value.turns]
-        if isinstance(error, BudgetUsed):  # nor does it help to read less
-            return Read(unread=unread, warnings=[str(error)]), False
-        if isinstance(error, RoleFailed):
-            return Read(unread=unread, warnings=[str(error)], trouble=error.brief), True
-        if is_too_long(error):
-            self._refused = _size(value)
-            return _refusal(value), False
-        if not may_pass(error):
-            raise error
-        return Read(unread=unread, trouble=type(error).__name__, error=error), True
 
     def _parts(self, value: ConstructorInput, whole: Read) -> list[ConstructorInput]:
         """What is read in place of what could not be read whole; nothing where that is no use."""
@@ -194,36 +186,15 @@ def _refusal(value: ConstructorInput) -> Read:
 def _windows(value: ConstructorInput, size: int) -> list[ConstructorInput]:
     """Windows of so many turns under their own numbers, each after the turns before it.
 
-    Each gets what of the guidance speaks of it, by the words they share.
+    They go without guidance, which is of all the turns.
     """
-    lead, turns = len(value.window), value.turns
-    groups = [turns[start : start + size] for start in range(0, len(turns), size)]
-    guidance = _shared_out(value.guidance, groups)
     made = []
-    for n, group in enumerate(groups):
-        before = [*value.window, *turns[: n * size]]
-        window = before[-max(lead, LEAD) :] if n else value.window
-        made.append(value.model_copy(update={"turns": group, "window": window, "guidance": guidance[n]}))
+    for start in range(0, len(value.turns), size):
+        before = [*value.window, *value.turns[:start]]
+        window = before[-max(len(value.window), LEAD) :] if start else value.window
+        group = value.turns[start : start + size]
+        made.append(value.model_copy(update={"turns": group, "window": window, "guidance": None}))
     return made
-
-
-def _shared_out(
-    guidance: GuideOutput | None, groups: Sequence[Sequence[TurnView]]
-) -> list[GuideOutput | None]:
-    """The guidance by group of turns, each line with the group that shares most words with it."""
-    if guidance is None:
-        return [None] * len(groups)
-    stems = [{stem for turn in group for stem in content_stems(turn.text)} for group in groups]
-
-    def home(line: str) -> int:
-        own = set(content_stems(line))
-        return max(range(len(groups)), key=lambda n: len(own & stems[n]))
-
-    shares: list[dict[str, list[str]]] = [{} for _ in groups]
-    for name, lines in guidance.model_dump().items():
-        for line in lines:
-            shares[home(line)].setdefault(name, []).append(line)
-    return [GuideOutput.model_validate(share) for share in shares]
 
 
 def _halves(text: str) -> list[str]:

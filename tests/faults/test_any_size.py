@@ -131,15 +131,6 @@ def test_a_session_that_was_stuck_is_freed(server, memory, door):
     assert missing(memory) == []
 
 
-def test_parts_share_the_guidance_out(server, memory):
-    server.script("guide", {"keep": [f"Name{n} lives in Town{n}" for n in range(60)]})
-    server.limit = 12_000
-    memory.add(SAID)
-    parts = [body["messages"][-1]["content"] for body in server.of("constructor") if length(body) <= 12_000]
-    told = Counter(n for part in parts for n in range(60) if f"- Name{n} lives in Town{n}" in part)
-    assert told == Counter(range(60))
-
-
 def test_what_fails_after_some_chunks_costs_no_word(server, tmp_path):
     settings = Settings(
         home=tmp_path / "home", profile="paper", theta=Theta().with_changes({"extraction.tokens": 600})[0]
