@@ -27,15 +27,13 @@ from memcycle.graph.guards import (
     stands_in,
     support,
 )
-from memcycle.graph.organisation import Decided, Made, fact_entry
+from memcycle.graph.organisation import Decided, fact_entry
 from memcycle.graph.search import look_for, named
 from memcycle.graph.states import ConflictRef
 from memcycle.stores.search.request import Hit
 
 NEAREST = 5
 CLOSE_WORDS = 0.5
-FAILURES_IN_A_ROW = 2
-"""Facts that cannot be embedded, one after another, before the rest is given up: each waits for retries."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +87,12 @@ class Grounded:
 
 @dataclass
 class Outcome:
-    """What came of the drafts so far. `unread`: turns with facts that could not be embedded."""
+    """What came of the drafts so far. `unread`: whether some could not be embedded."""
 
     facts: list[Decided] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
+    unread: bool = False
 
     def refuse(self, text: str, why: str) -> None:
         """Notes a statement that is not stored, or a stored one that stays."""
@@ -114,9 +112,11 @@ def ground(
     grounded, seen = [], set[tuple[str, str]]()
     for draft in drafts:
         cited = numbered.get(draft.turn)
-        if cited is None and draft.turn:
-            warning = f"the Constructor cited turn {draft.turn}, which was not shown, for: {draft.text}"
-            outcome.warnings.append(warning)
+        outcome.warnings += [
+            f"the Constructor cited turn {n}, which was not shown, for: {draft.text}"
+            for n in (draft.turn, *draft.related_turns)
+            if n and n not in numbered
+        ]
         turn = cited if cited is not None and cited.id in own else best_source(draft.text, chunk)
         if not draft.text.strip():
             outcome.refuse(draft.text, "an empty statement")
@@ -130,11 +130,6 @@ def ground(
             related = tuple(
                 numbered[n].id for n in draft.related_turns if n in numbered and numbered[n] != turn
             )
-            outcome.warnings += [
-                f"the Constructor related turn {n}, which was not shown, to: {draft.text}"
-                for n in draft.related_turns
-                if n not in numbered
-            ]
             grounded.append(Grounded(_with_time(draft, turn), turn, related))
     return grounded
 
@@ -154,31 +149,24 @@ def _with_time(draft: FactDraft, turn: Turn) -> FactDraft:
 def with_nearest(run: GraphRun, grounded: Sequence[Grounded], outcome: Outcome) -> list[Grounded]:
     """The same with their nearest stored facts: one search for all.
 
-    Where the embedder fails on that, each is searched for alone; one that cannot be embedded is refused with
-    the reason, and its turn is read again by the next run.
+    Where the embedder fails on that, those that cannot be embedded are refused with the reason, and their
+    turns are read again by the next run.
     """
-    if not grounded:
-        return []
     try:
         return _nearest(run, grounded)
-    except EmbeddingFailed as failed:
-        found: list[Grounded] = []
-        in_a_row, error = 0, failed
-        for item in grounded:
-            if in_a_row < FAILURES_IN_A_ROW:
-                try:
-                    found += _nearest(run, [item])
-                except EmbeddingFailed as single:
-                    in_a_row, error = in_a_row + 1, single
-                else:
-                    in_a_row = 0
-                    continue
-            outcome.refuse(item.draft.text, str(error))
-            outcome.unread.append(item.turn.id)
-        return found
+    except EmbeddingFailed:
+        texts = [run.bank.redactor.text(item.draft.text) for item in grounded]
+        _, failed = run.bank.indexes.vectors.of_what_works(texts)
+        for text in failed:
+            outcome.refuse(text, failed[text])
+            outcome.unread = True
+        able = [item for item, text in zip(grounded, texts, strict=True) if text not in failed]
+        return _nearest(run, able)
 
 
 def _nearest(run: GraphRun, grounded: Sequence[Grounded]) -> list[Grounded]:
+    if not grounded:
+        return []
     results = look_for(run, (item.draft.text for item in grounded), ("fact",), NEAREST)
     return [
         replace(
@@ -252,7 +240,8 @@ def decide(
         edited = None if item.draft.edit == "ADD" else item.draft.target
         target = named(edited, shown, f"the Constructor, of {item.draft.text!r},", outcome.warnings)
         target = target if target is not None and target.granularity == "fact" else None
-        if target is not None and item.draft.edit == "DELETE" and _settled(item, target, outcome):
+        if target is not None and item.draft.edit == "DELETE" and item.repeats(target):
+            outcome.refuse(item.draft.text, "ignored: a deletion that rests only on an equal statement")
             continue
         if item.is_echo:
             why = f"it repeats a stored fact that its turn {item.turn.id} does not speak of"
@@ -268,9 +257,8 @@ def decide(
             continue
         if op == "UPDATE" and not run.switches.refresher:
             op, chosen, why = "ADD", None, "the Refresher is switched off"
-        if op in ("ADD", "UPDATE") and run.switches.refresher:
-            later = _earlier(item, chosen, run.made("constructor"))
-            op, chosen = ("ADD", later) if later is not None else (op, chosen)
+        if op != "MERGE" and run.switches.refresher and (later := _earlier(run, item, chosen)):
+            op, chosen = "ADD", later
         outcome.facts.append(Decided(item.draft, item.turn, item.related, op, chosen, why))
     _report_kept([memory for _, memory in waiting], outcome)
 
@@ -294,31 +282,22 @@ def _report_kept(waiting: Sequence[Entry], outcome: Outcome) -> None:
 
 def _heir(grounded: Sequence[Grounded], turn: str, memory: Entry) -> int | None:
     """Index of the fact of that turn that speaks most of what the memory speaks of."""
-    closest = [
-        (
-            same_matter(item.draft.text, item.speaker, memory),
-            shared_words(item.draft.text, memory.text),
-            -n,
-        )
-        for n, item in enumerate(grounded)
-        if item.turn.id == turn
-    ]
-    return -max(closest)[-1] if closest else None
+
+    def nearness(n: int) -> tuple[bool, float]:
+        text = grounded[n].draft.text
+        return same_matter(text, grounded[n].speaker, memory), shared_words(text, memory.text)
+
+    own = [n for n, item in enumerate(grounded) if item.turn.id == turn]
+    return max(own, key=nearness, default=None)
 
 
-def _settled(item: Grounded, target: Entry, outcome: Outcome) -> bool:
-    """Whether a deletion that nobody asked for is ignored, since it rests on an equal statement; else the
-    fact goes on as an update."""
-    if item.repeats(target):
-        outcome.refuse(item.draft.text, "ignored: a deletion that rests only on an equal statement")
-        return True
-    return False
-
-
-def _earlier(item: Grounded, chosen: Entry | None, made: Made) -> Entry | None:
+def _earlier(run: GraphRun, item: Grounded, chosen: Entry | None) -> Entry | None:
     """The later fact before which this one held: the chosen one, or the nearest that fills the same slot."""
-    entry = fact_entry(Decided(item.draft, item.turn, item.related, "ADD", None, ""), made)
     known = [chosen] if chosen else [one for one in item.near if excludes(one, item.draft.text, item.speaker)]
+    if not known:
+        return None
+    decided = Decided(item.draft, item.turn, item.related, "ADD", None, "")
+    entry = fact_entry(decided, run.made("constructor"))
     return next((one for one in known if is_older(entry, one)), None)
 
 
