@@ -2,12 +2,13 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from memcycle.agents.constructor import FactDraft
 from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, RefresherOutput
 from memcycle.agents.views import MemoryView
-from memcycle.core.edit import Edit, EditOp, Rejected
+from memcycle.core.edit import Edit, Rejected
 from memcycle.core.entry import Entry, same_text
 from memcycle.core.errors import RoleFailed
 from memcycle.core.turn import Turn
@@ -27,16 +28,10 @@ class ConflictSet:
     entries: dict[str, Entry]
     turns: Sequence[Turn]
 
-    @property
+    @cached_property
     def memories(self) -> list[Entry]:
         """Each entry of the set once, facts only: raw turns and episodes are never refreshed."""
-        named = [ref["memory"] for ref in self.refs] + [ref["other"] for ref in self.refs if ref["other"]]
-        found = [self.entries[name] for name in dict.fromkeys(named) if name in self.entries]
-        return [entry for entry in found if entry.granularity == "fact"]
-
-    def turn(self, name: str | None) -> Turn | None:
-        """The turn of that id."""
-        return next((turn for turn in self.turns if turn.id == name), None)
+        return [entry for entry in self.entries.values() if entry.granularity == "fact"]
 
 
 @dataclass
@@ -60,7 +55,7 @@ def propose(
 
     Nothing is refreshed where no stored fact is in conflict, or where the role fails.
     """
-    names = [name for ref in refs for name in (ref["memory"], ref["other"]) if name]
+    names = [ref["memory"] for ref in refs] + [ref["other"] for ref in refs if ref["other"]]
     entries = {entry.id: entry for entry in run.bank.get(run.scope, names)}
     conflicts = ConflictSet(refs, entries, turns)
     memories = {entry.id: MemoryView.of(n, entry) for n, entry in enumerate(conflicts.memories)}
@@ -78,10 +73,9 @@ def propose(
     ]
     if not views:
         return Guarded()
+    value = RefresherInput(conflicts=views, turns=views_of_turns, now=run.now())
     try:
-        output = yield run.call(
-            "refresher", RefresherInput(conflicts=views, turns=views_of_turns, now=run.now())
-        )
+        output = yield run.call("refresher", value)
     except RoleFailed as failed:
         return Guarded(warnings=[f"nothing refreshed: {failed}"])
     return guard_refresh(output, conflicts, run.made("refresher"))
@@ -115,8 +109,8 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
         request = requested_deletion(edit.quote, conflicts.turns)
         if request is not None:
             into.supersede.append(ConflictRef(memory=target.id, turn=request.id, other=None, why=edit.why))
-        elif any(ref["turn"] for ref in refs):
-            into.supersede.extend(ref for ref in refs if ref["turn"])
+        elif contradicted := [ref for ref in refs if ref["turn"]]:
+            into.supersede += contradicted
         else:
             why = "deletion needs the user's own quoted words; nothing new contradicts it"
             into.refuse(target.text, why)
@@ -127,30 +121,26 @@ def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made,
     if not same_matter(edit.text, target.speaker, target):
         into.refuse(target.text, ANOTHER_MATTER)
         return
-    other = next(
-        (name for ref in refs for name in (ref["memory"], ref["other"]) if name not in (None, target.id)),
-        None,
-    )
-    newer = conflicts.entries.get(other or "")
+    others = (name for ref in refs for name in (ref["memory"], ref["other"]) if name != target.id)
+    newer = conflicts.entries.get(next(filter(None, others), ""))
     if newer is not None and newer.granularity == "fact" and same_text(newer.text) == same_text(edit.text):
-        into.edits.append(_edit("UPDATE", target, edit, entry=newer))
+        into.edits.append(_update(target, newer, edit))
         return
     named = conflicts.turns[edit.turn - 1] if edit.turn and 0 < edit.turn <= len(conflicts.turns) else None
     if edit.turn is not None and named is None and conflicts.turns:
         into.warnings.append(f"the Refresher named turn {edit.turn}, which was not shown")
-    turn = named or next((found for ref in refs if (found := conflicts.turn(ref["turn"]))), None)
+    contradicting = {ref["turn"] for ref in refs}
+    turn = named or next((turn for turn in conflicts.turns if turn.id in contradicting), None)
     if turn is None or not turn.is_evidence:
         into.refuse(edit.text, "no person's turn stands behind it")
     elif support(edit.text, turn) == 0:
         into.refuse(edit.text, "its turn does not say so")
     else:
-        into.edits.append(_edit("UPDATE", target, edit, entry=_successor(edit, target, turn, made)))
+        into.edits.append(_update(target, _successor(edit, target, turn, made), edit))
 
 
-def _edit(
-    op: EditOp, target: Entry, edit: Refresh, entry: Entry | None = None, quote: str | None = None
-) -> Edit:
-    return Edit(op=op, entry=entry, target=target.id, reason=edit.why, actor="refresher", quote=quote)
+def _update(target: Entry, entry: Entry, edit: Refresh) -> Edit:
+    return Edit(op="UPDATE", entry=entry, target=target.id, reason=edit.why, actor="refresher")
 
 
 def _successor(edit: Refresh, target: Entry, turn: Turn, made: Made) -> Entry:
