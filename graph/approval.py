@@ -24,11 +24,10 @@ REJECTED_BEFORE = "a person rejected it before; `memory.edit` changes a memory a
 
 
 class Approved(NamedTuple):
-    """Edits that may be written, in order, and what a person rejected: in words, and now `declined`."""
+    """Edits that may be written, in order, and what a person rejected, in words."""
 
     edits: list[Edit]
     rejected: list[dict[str, str]]
-    declined: Sequence[Edit] = ()
 
 
 class _Unclear(Exception):
@@ -41,10 +40,25 @@ def approved(run: GraphRun, edits: Sequence[Edit]) -> Approved:
     An answer that cannot be read is asked for again, with `problem` saying why.
     """
     before = [edit for edit in edits if run.bank.declined(run.scope, _changes(edit))]
-    again = [_refused(edit, REJECTED_BEFORE) for edit in before]
     places = [at for at, edit in enumerate(edits) if edit not in before and _needs(run, edit)]
-    if not places:
-        return Approved([edit for edit in edits if edit not in before], again)
+    decisions = _asked(run, edits, places) if places else {}
+    found = Approved([], [_refused(edit, REJECTED_BEFORE) for edit in before])
+    for at, edit in enumerate(edits):
+        decision, text = decisions.get(at, ("reject", "")) if at in places else ("as it is", "")
+        if edit in before:
+            continue
+        if decision == "reject":
+            found.rejected.append(_refused(edit, REJECTED))
+            run.bank.decline(run.scope, _changes(edit))
+        elif decision == "edit":
+            found.edits.append(_noted(_reworded(edit, text), EDITED))
+        else:
+            found.edits.append(_noted(edit, APPROVED) if at in places else edit)
+    return found
+
+
+def _asked(run: GraphRun, edits: Sequence[Edit], places: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """What a person decides, by place; what is not named is rejected."""
     payload = {
         "type": APPROVAL,
         "user": run.scope.user,
@@ -58,10 +72,7 @@ def approved(run: GraphRun, edits: Sequence[Edit]) -> Approved:
     while True:
         answer = interrupt(payload | problem)
         try:
-            found = _decided(edits, places, _read(answer, edits, places))
-            run.bank.decline(run.scope, [change for edit in found.declined for change in _changes(edit)])
-            allowed = [edit for edit in found.edits if edit not in before]
-            return Approved(allowed, [*again, *found.rejected], found.declined)
+            return _read(answer, edits, places)
         except _Unclear as unclear:
             problem = {"problem": str(unclear)}
 
@@ -147,24 +158,6 @@ def _read(answer: Any, edits: Sequence[Edit], places: Sequence[int]) -> dict[int
             raise _Unclear(f"item {n} cannot be edited so: an edit needs a text, and a deletion has none")
         found[n - 1] = (one["decision"], text)
     return found
-
-
-def _decided(
-    edits: Sequence[Edit], places: Sequence[int], decisions: Mapping[int, tuple[str, str]]
-) -> Approved:
-    allowed: list[Edit] = []
-    rejected: list[dict[str, str]] = []
-    declined: list[Edit] = []
-    for at, edit in enumerate(edits):
-        decision, text = decisions.get(at, ("reject", "")) if at in places else ("as it is", "")
-        if decision == "reject":
-            rejected.append(_refused(edit, REJECTED))
-            declined.append(edit)
-        elif decision == "edit":
-            allowed.append(_noted(_reworded(edit, text), EDITED))
-        else:
-            allowed.append(_noted(edit, APPROVED) if at in places else edit)
-    return Approved(allowed, rejected, declined)
 
 
 def _reworded(edit: Edit, text: str) -> Edit:
