@@ -1,7 +1,7 @@
 """What graphs are built over, and what each of their nodes is given of a run."""
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from memcycle.core.theta_space import Category, Clamped
 from memcycle.graph.budget import Purse
 from memcycle.graph.context import Context, ScopeOf, run_context, run_scope
 from memcycle.graph.node import Call
-from memcycle.graph.organisation import AtomicFacts, Made, Organisation
+from memcycle.graph.organisation import Made
 from memcycle.graph.routes import Policy
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ class Env:
     settings: Settings
     open_bank: "Callable[[], Bank]"
     scope_of: ScopeOf | None = None
-    organisation: Organisation = field(default_factory=AtomicFacts)
 
     def run(self, config: RunnableConfig, state: Any = None) -> "GraphRun":
         """The run that is going on, inside a node or a route of it."""
@@ -202,8 +201,6 @@ def make_env(
     bank: "Bank | Callable[[], Bank] | None",
     settings: Settings | None,
     scope: ScopeOf | None = None,
-    *,
-    organisation: Organisation | None = None,
 ) -> Env:
     """An environment with defaults filled in: rules, and one shared bank of this process and home.
 
@@ -230,4 +227,4 @@ def make_env(
 
     given = bank
     opened: Callable[[], Bank] = shared if given is None else given if callable(given) else (lambda: given)
-    return Env(made, chosen, opened, scope, organisation or AtomicFacts())
+    return Env(made, chosen, opened, scope)

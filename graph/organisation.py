@@ -1,12 +1,7 @@
-"""How checked facts become entries and links: a protocol, so that other organisations can take its place.
+"""How a checked fact becomes an entry: immutable, linked to what it supersedes (AMA's fact granularity)."""
 
-Ours writes one entry a fact. A-Mem's linked notes or LightMem's buffers, which call models, fit the
-same shape: a generator that may yield role calls (see `graph.node`) and returns the edits to apply.
-"""
-
-from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 from memcycle.agents.constructor import FactDraft
 from memcycle.core.edit import Edit
@@ -51,30 +46,11 @@ class Made:
     prompt: str | None = None
 
 
-class Organisation(Protocol):
-    """Turns decided facts into edits."""
-
-    def organise(self, facts: Sequence[Decided], made: Made) -> Generator[Any, Any, list[Edit]]:
-        """Edits in the order of the facts; may yield role calls."""
-        ...
-
-
-class AtomicFacts:
-    """One immutable entry a fact, linked to what it supersedes (AMA's fact granularity)."""
-
-    def organise(self, facts: Sequence[Decided], made: Made) -> Generator[Any, Any, list[Edit]]:
-        """One edit a fact. Calls no role."""
-        yield from ()
-        return [
-            Edit(
-                op=fact.op,
-                entry=fact_entry(fact, made),
-                target=fact.target.id if fact.target else None,
-                reason=fact.reason,
-                actor=fact.actor,
-            )
-            for fact in facts
-        ]
+def fact_edit(fact: Decided, made: Made) -> Edit:
+    """The edit that does what was decided."""
+    target = fact.target.id if fact.target else None
+    entry = fact_entry(fact, made)
+    return Edit(op=fact.op, entry=entry, target=target, reason=fact.reason, actor=fact.actor)
 
 
 def _labels(draft: FactDraft, turn: Turn) -> dict[str, list[str]]:

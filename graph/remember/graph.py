@@ -14,7 +14,6 @@ from memcycle.graph import routes
 from memcycle.graph.approval import asking
 from memcycle.graph.context import Context, ScopeOf
 from memcycle.graph.environment import Env, make_env
-from memcycle.graph.organisation import Organisation
 from memcycle.graph.remember import nodes
 from memcycle.graph.search import widen
 from memcycle.graph.states import RememberInput, RememberOutput, RememberState
@@ -31,18 +30,12 @@ def build_remember(
     settings: Settings | None = None,
     *,
     scope: ScopeOf | None = None,
-    organisation: Organisation | None = None,
 ) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:
-    """The remember graph: messages or turns in, `result` and `usage` out.
-
-    Args:
-        roles, bank, settings, scope: As those of `build_memory`.
-        organisation: How facts become entries.
-    """
+    """The remember graph: messages or turns in, `result` and `usage` out; arguments as of `build_memory`."""
     # Loaded here, since a session that ends remembers what waits.
     from memcycle.graph.session.graph import ends_idle
 
-    env = make_env(roles, bank, settings, scope, organisation=organisation)
+    env = make_env(roles, bank, settings, scope)
     return remember_graph(env, then=ends_idle(env))
 
 

@@ -23,6 +23,7 @@ from memcycle.graph.facts import Outcome, decide, fact_judge_input, ground, with
 from memcycle.graph.forgetting import ASKED, DONE, NOT_ALLOWED, echoes_in, settle
 from memcycle.graph.guards import missing_words, uncovered
 from memcycle.graph.node import Step
+from memcycle.graph.organisation import fact_edit
 from memcycle.graph.remember.chunk import (
     choose_chunk,
     chunk,
@@ -248,7 +249,7 @@ def reextract(state: RememberState, run: GraphRun) -> Step:
 
 
 def check(state: RememberState, run: GraphRun) -> Step:
-    """Each new fact against its turn and its nearest stored facts; the organisation makes edits."""
+    """Each new fact against its turn and its nearest stored facts, and what becomes of it."""
     turns = chunk(state, run)
     numbered = dict(enumerate([*turns, *window(run, turns)], 1))
     outcome = Outcome(warnings=list(state["warnings"]))
@@ -272,7 +273,8 @@ def check(state: RememberState, run: GraphRun) -> Step:
         if ref["turn"] not in {edit.asked_in for edit in asked.edits}
     ]
     decide(run, grounded, verdicts, shown=memories(state, run), waiting=waiting, outcome=outcome)
-    edits = yield from run.env.organisation.organise(outcome.facts, run.made("constructor"))
+    made = run.made("constructor")
+    edits = [fact_edit(fact, made) for fact in outcome.facts]
     unread = set(state["chunk"] if outcome.unread else []) - set(state["result"]["unextracted"])
     return {
         "drafts": [],

@@ -24,7 +24,7 @@ from memcycle.graph.environment import GraphRun
 from memcycle.graph.facts import Grounded, Outcome, ground, with_nearest
 from memcycle.graph.guards import exact, stands_in
 from memcycle.graph.node import Step
-from memcycle.graph.organisation import Decided, Made, fact_entry
+from memcycle.graph.organisation import Decided, Made, fact_edit, fact_entry
 from memcycle.graph.search import memory_views, turn_views
 from memcycle.graph.session.examination import probes_of
 from memcycle.graph.states import ProbeState, SessionState
@@ -132,7 +132,7 @@ def consolidate(state: SessionState, run: GraphRun) -> Step:
     edit: Edit | None = None
     if chosen.decision == "INSERT":
         fact = Decided(item.draft, item.turn, item.related, "ADD", None, chosen.why, actor=REPAIRER)
-        (edit,) = yield from run.env.organisation.organise([fact], made)
+        edit = fact_edit(fact, made)
     elif chosen.decision == "MERGE":
         edit = merged_edit(item, chosen, made)
     return {**_decided(probe, chosen, edit, item.near), "warnings": warnings}
