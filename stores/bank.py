@@ -236,15 +236,14 @@ class Bank:
 
     def open_segment(self, scope: Scope) -> list[Turn]:
         """Turns of the scope's session after its last closed episode."""
-        session = session_of(scope)
         with self.ledger.read() as conn:
-            after = session_rows.closed_position(conn, scope, session)
-            return turn_rows.of_session(conn, scope, session, after=after)
+            state = session_rows.state(conn, scope)
+            return turn_rows.of_session(conn, scope, session_of(scope), after=state.closed if state else 0)
 
     def next_position(self, scope: Scope) -> int:
         """The place of the session's next turn, from 1."""
         with self.ledger.look() as conn:
-            return session_rows.last_position(conn, scope, session_of(scope)) + 1
+            return session_rows.last_position(conn, scope) + 1
 
     # Reading entries
 
@@ -414,7 +413,7 @@ class Bank:
                 # A model may take longer to read turns than a session may be silent.
                 session_rows.touch(writer.conn, scope, writer.now)
             if close_segment_at is not None:
-                session_rows.close_segment(writer.conn, scope, session_of(scope), close_segment_at)
+                session_rows.close_segment(writer.conn, scope, close_segment_at)
         if any(edit.asked_in is not None for edit in proposed) and applied.deleted:
             self.indexes.mirror.wipe()
         return applied
@@ -531,7 +530,7 @@ class Bank:
     def session_seq(self, scope: Scope) -> int | None:
         """The number of the scope's session, which no other session ever has; None where there is none."""
         with self.ledger.look() as conn:
-            return session_rows.seq_of(conn, scope, session_of(scope))
+            return session_rows.seq_of(conn, scope)
 
     def session(self, scope: Scope) -> SessionInfo:
         """The scope's session.
@@ -594,7 +593,7 @@ class Bank:
         """
         session = session_of(scope)
         with self._write() as writer:
-            part = session_rows.begin(writer.conn, scope, session, writer.now)
+            part = session_rows.begin(writer.conn, scope, writer.now)
         if part is None:
             raise BadInput(f"there is no session {session!r} of this user and workspace")
         return part

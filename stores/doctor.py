@@ -133,7 +133,7 @@ def check(
             "integrity": damage[0] if damage else "ok",
             "damage": damage,
             "entries": entries.totals(conn),
-            "without_vector": entries.count_unfit(conn, recorded),
+            "without_vector": len(entries.unfit(conn, recorded)),
             "items": {"stored": stored, "expired": expired, "vectors": items.count_vectors(conn)},
             "embedder": {
                 "recorded": recorded[0] if recorded else None,
@@ -358,13 +358,13 @@ def renew_words(ledger: Ledger, settings: Settings) -> None:
     """
     try:
         with ledger.read() as conn:
-            if meta.cutting(conn) == CUTTING:
+            if meta.get(conn, meta.CUTTING) == CUTTING:
                 return
         with ledger.write() as conn:
-            if meta.cutting(conn) != CUTTING:
+            if meta.get(conn, meta.CUTTING) != CUTTING:
                 if entries.page(conn, 0, 1):
                     _rebuild_words(conn, settings)
-                meta.set_cutting(conn, CUTTING)
+                meta.put(conn, meta.CUTTING, CUTTING)
     except StoreError as error:
         _log.warning("the index of words is of an earlier version, and could not be made anew: %s", error)
 

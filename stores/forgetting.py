@@ -46,7 +46,7 @@ def doomed(conn: sqlite3.Connection, scope: Scope, entry_id: str, *, only: bool)
 
 def saying(conn: sqlite3.Connection, scope: Scope, request: Request) -> list[Entry]:
     """Entries of any status of which a sentence has all the words that a request to forget names."""
-    found = [name for name, text in entries.texts(conn, scope) if repeats(request, text)]
+    found = [name for _, name, text in entries.texts(conn, scope) if repeats(request, text)]
     return [one.entry for one in entries.by_ids(conn, scope, found).values()]
 
 
@@ -116,7 +116,7 @@ def forget_scope(conn: sqlite3.Connection, scope: Scope) -> int:
     Returns:
         How many entries were removed.
     """
-    lexical.remove(conn, entries.rows_of(conn, scope))
+    lexical.remove(conn, [row for row, _, _ in entries.texts(conn, scope)])
     # Their triggers note a change for each entry, so the tables of changes come last.
     deleted = [
         conn.execute(f"DELETE FROM {table} WHERE scope_key = ?", (scope.key,)).rowcount  # noqa: S608

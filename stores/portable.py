@@ -345,18 +345,19 @@ def _restore_sessions(writer: Writer, scope: Scope, fresh: Sequence[Entry]) -> N
     conn = writer.conn
     waiting = {entry.scope.session for entry in fresh if entry.status == "staged"}
     for session in sorted({str(entry.scope.session) for entry in fresh}):
-        new = sessions.seq_of(conn, scope, session) is None
+        own = scope.within(session)
+        new = sessions.state(conn, own) is None
         if new or session in waiting:
-            sessions.reopen(conn, scope, session, writer.now)
+            sessions.reopen(conn, own, writer.now)
         if new and session not in waiting:
-            sessions.commit(conn, scope, session, writer.now)
+            sessions.commit(conn, own, writer.now)
     # A turn that was edited or corrected has several raw entries: what was said last is not a person's
     # correction, and its message was not edited since.
     for entry in sorted(fresh, key=lambda one: one.actor == PERSON or departure(one) == "reworded"):
         turn = _turn(entry) if entry.granularity == "raw" else None
         if turn is not None and _is_free(conn, scope, turn):
             turns.insert(conn, scope, turn, turns.identity_of(turn), "processed")
-            sessions.advance(conn, scope, turn.session, turn.position)
+            sessions.advance(conn, entry.scope, turn.position)
 
 
 def _is_free(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:

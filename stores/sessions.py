@@ -100,11 +100,11 @@ def _is_forgotten(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
 
 def _store(writer: Writer, scope: Scope, turn: Turn, state: TurnState) -> Turn:
     conn = writer.conn
-    session_rows.reopen(conn, scope, turn.session, writer.now)
+    session_rows.reopen(conn, scope, writer.now)
     placed = _placed(conn, scope, turn)
     # Its identity stays that of the place it asked for: the same message asks for the same place again.
     turns.insert(conn, scope, placed, turns.identity_of(turn), state)
-    session_rows.advance(conn, scope, turn.session, placed.position)
+    session_rows.advance(conn, scope, placed.position)
     entry = raw_entry(scope, placed)
     if entries.one(conn, scope, entry.id) is None:
         stored = writer.insert(entry, None)
@@ -143,7 +143,7 @@ def _reword(writer: Writer, scope: Scope, old: Turn, given: Turn, state: TurnSta
         What is to be read again: the turn, and others of its session that said the same.
     """
     conn, turn = writer.conn, given.model_copy(update={"id": old.id, "position": old.position})
-    session_rows.reopen(conn, scope, turn.session, writer.now)
+    session_rows.reopen(conn, scope, writer.now)
     turns.reword(conn, scope, turn, turns.identity_of(given))
     entry = raw_entry(scope, turn)
     new = entries.one(conn, scope, entry.id) or writer.insert(entry, None)
@@ -190,7 +190,7 @@ def _placed(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn:
         or not turns.place_free(conn, scope, turn.session, position)
         or not (own or turns.id_free(conn, scope, turn_id(turn.session, position)))
     ):
-        position = max(position, session_rows.last_position(conn, scope, turn.session)) + 1
+        position = max(position, session_rows.last_position(conn, scope)) + 1
     return turn.model_copy(
         update={"position": position, "id": turn.id if own else turn_id(turn.session, position)}
     )
@@ -236,7 +236,7 @@ def write_repair(
     probe = probes.by_ids(writer.conn, scope, [probe_id]).get(probe_id)
     if probe is None or probe.repair is None or probe.repair.state != "proposed":
         return probe.repair if probe is not None else None
-    if prepared and not session_rows.is_open(writer.conn, scope, session_of(scope)):
+    if prepared and not session_rows.is_open(writer.conn, scope):
         prepared, decided = [], _OVERTAKEN
     repair = Repair.model_validate({**probe.repair.model_dump(), **decided})
     if not probes.intact(writer.conn, scope, [probe.model_copy(update={"repair": repair})]):
@@ -249,12 +249,11 @@ def write_repair(
 
 def commit(writer: Writer, scope: Scope, until: int | None, unverified: str, report: SessionReport) -> int:
     """Makes the session's staged entries active; see `Bank.commit_session`."""
-    session = session_of(scope)
-    state = session_rows.state(writer.conn, scope, session)
+    state = session_rows.state(writer.conn, scope)
     if state is None:
         return 0
     _settle(writer, scope)
-    staged = entries.staged(writer.conn, scope, session)
+    staged = entries.staged(writer.conn, scope, scope.session)
     later = set() if until is None else entries.staged_after(writer.conn, scope, until)
     waiting = [one for one in staged if one.row not in later]
     if _is_done(state, until, waiting):
@@ -272,18 +271,20 @@ def commit(writer: Writer, scope: Scope, until: int | None, unverified: str, rep
         actor=ACTOR,
     )
     activated = _activated(state, state.part) + len(waiting)
-    last = session_rows.last_position(writer.conn, scope, session) if until is None else until
+    late = (state.last if until is None else until) > state.until
+    # A late turn may have expired since.
+    late = late or any(one.entry.granularity == "raw" for one in waiting)
     session_rows.commit(
         writer.conn,
         scope,
-        session,
         writer.now,
-        reason=unverified or _left_unverified(state, waiting, last),
+        # Why an earlier part was not examined stays, where this examination was of later turns only.
+        reason=unverified or (state.reason if late else ""),
         until=until,
         reports={**state.reports, state.part: report.model_copy(update={"committed": activated})},
     )
     if later:
-        session_rows.reopen(writer.conn, scope, session, writer.now)
+        session_rows.reopen(writer.conn, scope, writer.now)
     return activated
 
 
@@ -346,12 +347,3 @@ def _is_done(state: State, until: int | None, waiting: Sequence[StoredEntry]) ->
     if state.is_committed:
         return not waiting
     return state.status == "open" and until is not None and until <= state.until
-
-
-def _left_unverified(state: State, waiting: Sequence[StoredEntry], until: int) -> str:
-    """Why an earlier part was not examined, where this examination was of later turns only.
-
-    A late turn may have expired since.
-    """
-    late = until > state.until or any(one.entry.granularity == "raw" for one in waiting)
-    return state.reason if late else ""

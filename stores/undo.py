@@ -144,8 +144,8 @@ def _restore(writer: Writer, scope: Scope, logged: Logged, *, actor: str, why: s
             after = writer.change(successor, **_without_merge(successor.entry, event), supersedes=earlier)
         lines.append(events.line("undo", successor.entry, after.entry))
     before = logged.event.before or {}
-    until, session = before.get("valid_until"), str(old.entry.scope.session)
-    staged = before.get("status") == "staged" and sessions.is_open(writer.conn, scope, session)
+    until = before.get("valid_until")
+    staged = before.get("status") == "staged" and sessions.is_open(writer.conn, old.entry.scope)
     restored = writer.readmit(
         old,
         status="staged" if staged else "active",

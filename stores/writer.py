@@ -96,8 +96,7 @@ class Writer:
 
     def status_for(self, scope: Scope) -> Status:
         """Staged while the scope's session is open, else active."""
-        assert scope.session is not None  # noqa: S101 - entries carry their session
-        return "staged" if sessions.is_open(self.conn, scope, scope.session) else "active"
+        return "staged" if sessions.is_open(self.conn, scope) else "active"
 
     def duplicate(self, entry: Entry) -> StoredEntry | None:
         """The recallable entry that says exactly this already, of the same occurrence.

@@ -324,9 +324,10 @@ class Mirror:
 
     def _store_id(self) -> str:
         with self.ledger.read() as conn:
-            known = meta.store_id(conn)
+            known = meta.get(conn, meta.STORE)
         if known is None:
-            # Not the world's ids: those of two homes may repeat, and this must tell them apart.
             with self.ledger.write() as conn:
-                known = meta.put_store_id(conn, uuid.uuid4().hex)
+                # Not the world's ids: those of two homes may repeat, and this must tell them apart.
+                known = meta.get(conn, meta.STORE) or uuid.uuid4().hex
+                meta.put(conn, meta.STORE, known)
         return known

@@ -113,6 +113,10 @@ def scope_of(user: str, workspace: str, session: str | None = None) -> Scope:
     return Scope(user=user, workspace=workspace, session=session)
 
 
+IN = "IN (SELECT value FROM json_each(?))"
+"""A condition on any number of values that are given by `json_list`: no SQL text is made of them."""
+
+
 def json_list(values: Iterable[str] | Iterable[int]) -> str:
-    """A parameter for `IN (SELECT value FROM json_each(?))`: any number of values, no SQL text made."""
+    """A parameter for `IN`."""
     return sound(to_json(list(values)))

@@ -13,6 +13,7 @@ from memcycle.core.language.tokens import per_text
 from memcycle.core.scope import Scope, Visibility
 from memcycle.core.turn import sound
 from memcycle.stores.ledger.columns import (
+    IN,
     LISTS,
     PLAIN,
     TIMES,
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 RECALLABLE: tuple[Status, ...] = ("active", "staged")
 """Statuses of what may be found."""
+_FOUND = "status IN ('active', 'staged')"
 
 SEEN = "(status = 'active' OR (status = 'staged' AND session = coalesce(:wall, session)))"
 """What of a base scope may be found from inside a wall, see `wall_of`."""
@@ -54,9 +56,15 @@ _TEXT = 10
 """Where the text stands in a row of the table."""
 
 
-def _stored(found: sqlite3.Cursor) -> list[StoredEntry]:
+def _where(conn: sqlite3.Connection, condition: str, *values: object) -> list[StoredEntry]:
+    """Entries as the rest of a query says, which is a constant of ours."""
+    found = conn.execute(f"SELECT * FROM entries {condition}", values)  # noqa: S608
     names = tuple(column[0] for column in found.description)
     return [_own(tuple(row), names) for row in found]
+
+
+_STAGED = "INDEXED BY entries_staged WHERE scope_key = ? AND status = 'staged'"
+_IN_ORDER = "ORDER BY session, position, granularity, id"
 
 
 def _own(values: tuple[Any, ...], names: tuple[str, ...]) -> StoredEntry:
@@ -80,47 +88,31 @@ def _parsed(values: tuple[Any, ...], names: tuple[str, ...]) -> StoredEntry:
 
 def by_rows(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, StoredEntry]:
     """Entries by integer key. Unknown keys are left out; the caller has made sure of the scope."""
-    found = conn.execute(
-        "SELECT * FROM entries WHERE row IN (SELECT value FROM json_each(?))", (json_list(map(int, rows)),)
-    )
-    return {stored.row: stored for stored in _stored(found)}
+    return {one.row: one for one in _where(conn, f"WHERE row {IN}", json_list(map(int, rows)))}
 
 
 def by_ids(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, StoredEntry]:
     """Entries by id, of any status; ids unknown in this base scope are left out."""
     # The plus keeps SQLite from reading the whole scope to find a few ids in it.
-    found = conn.execute(
-        "SELECT * FROM entries WHERE id IN (SELECT value FROM json_each(?)) AND +scope_key = ?",
-        (json_list(ids), scope.key),
-    )
-    return {stored.entry.id: stored for stored in _stored(found)}
+    found = _where(conn, f"WHERE id {IN} AND +scope_key = ?", json_list(ids), scope.key)
+    return {one.entry.id: one for one in found}
 
 
 def one(conn: sqlite3.Connection, scope: Scope, entry_id: str) -> StoredEntry | None:
     """The entry with this id in this base scope, of any status."""
-    found = conn.execute("SELECT * FROM entries WHERE id = ? AND scope_key = ?", (sound(entry_id), scope.key))
-    return next(iter(_stored(found)), None)
+    found = _where(conn, "WHERE id = ? AND scope_key = ?", sound(entry_id), scope.key)
+    return found[0] if found else None
 
 
 def staged(conn: sqlite3.Connection, scope: Scope, session: str | None) -> list[StoredEntry]:
     """The staged entries of a session of the scope, of all sessions without one; in conversation order."""
-    found = conn.execute(
-        "SELECT * FROM entries INDEXED BY entries_staged"
-        " WHERE scope_key = ? AND status = 'staged' AND session = coalesce(?, session)"
-        " ORDER BY session, position, granularity, id",
-        (scope.key, session),
-    )
-    return _stored(found)
+    return _where(conn, f"{_STAGED} AND session = coalesce(?, session) {_IN_ORDER}", scope.key, session)
 
 
 def bare(conn: sqlite3.Connection, scope: Scope) -> list[StoredEntry]:
     """The staged entries of the scope's session that were not embedded yet; the first written first."""
-    found = conn.execute(
-        "SELECT * FROM entries INDEXED BY entries_staged"
-        " WHERE scope_key = ? AND status = 'staged' AND session = ? AND embedder IS NULL ORDER BY row",
-        (scope.key, scope.session),
-    )
-    return _stored(found)
+    rest = f"{_STAGED} AND session = ? AND embedder IS NULL ORDER BY row"
+    return _where(conn, rest, scope.key, scope.session)
 
 
 def staged_after(conn: sqlite3.Connection, scope: Scope, position: int) -> set[int]:
@@ -143,27 +135,18 @@ def by_turns(
     statuses: Sequence[Status] = STATUSES,
 ) -> list[StoredEntry]:
     """Entries of these statuses that rest on any of the turns; in conversation order."""
-    found = conn.execute(
-        "SELECT * FROM entries WHERE row IN ("
-        "  SELECT row FROM sources WHERE scope_key = ? AND turn IN (SELECT value FROM json_each(?)))"
-        " AND granularity = coalesce(?, granularity) AND status IN (SELECT value FROM json_each(?))"
-        " ORDER BY session, position, granularity, id",
-        (scope.key, json_list(turns), granularity, json_list(statuses)),
-    )
-    return _stored(found)
+    resting = f"(SELECT row FROM sources WHERE scope_key = ? AND turn {IN})"  # noqa: S608 - a constant of ours
+    rest = f"WHERE row IN {resting} AND granularity = coalesce(?, granularity) AND status {IN} {_IN_ORDER}"
+    return _where(conn, rest, scope.key, json_list(turns), granularity, json_list(statuses))
 
 
 def same(conn: sqlite3.Connection, scope: Scope, granularity: Granularity, text: str) -> list[StoredEntry]:
     """Recallable entries of the base scope whose text counts as the same; the first written first."""
-    found = conn.execute(
-        "SELECT * FROM entries WHERE scope_key = ? AND same = ? AND granularity = ?"
-        " AND status IN ('active', 'staged') ORDER BY row",
-        (scope.key, same_hash(text), granularity),
-    )
-    return _stored(found)
+    rest = f"WHERE scope_key = ? AND same = ? AND granularity = ? AND {_FOUND} ORDER BY row"
+    return _where(conn, rest, scope.key, same_hash(text), granularity)
 
 
-_REPEATING = """
+_REPEATING = f"""
 WITH said (turn) AS (
     SELECT s.turn FROM entries e JOIN sources s ON s.row = e.row WHERE e.scope_key = :scope
         AND e.same IN (SELECT value FROM json_each(:hashes)) AND e.granularity = 'raw'
@@ -172,10 +155,10 @@ WITH said (turn) AS (
 )
 SELECT id FROM entries e
 WHERE row IN (SELECT row FROM sources WHERE scope_key = :scope AND turn IN (SELECT turn FROM said))
-AND status IN ('active', 'staged')
+AND {_FOUND}
 AND NOT (actor = 'user' AND supersedes <> '[]')
 AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.row = e.row AND s.turn NOT IN (SELECT turn FROM said))
-"""
+"""  # noqa: S608 - a constant of ours
 
 
 def repeating(
@@ -185,6 +168,10 @@ def repeating(
     alone; a person's correction is none of them."""
     given = {"scope": scope.key, "hashes": json_list(hashes), "identities": json_list(identities)}
     return [row[0] for row in conn.execute(_REPEATING, given)]
+
+
+_OF_KIND = f"AND granularity = coalesce(?, granularity) AND kind = coalesce(?, kind) AND status {IN}"
+_SAID_ORDER = "session, position, CASE granularity WHEN 'raw' THEN 0 WHEN 'fact' THEN 1 ELSE 2 END, id"
 
 
 def ids_of(
@@ -200,24 +187,20 @@ def ids_of(
     A scope's session narrows to that session; None narrows nothing.
     """
     found = conn.execute(
-        "SELECT id FROM entries WHERE scope_key = ? AND session = coalesce(?, session)"
-        " AND granularity = coalesce(?, granularity) AND kind = coalesce(?, kind)"
-        " AND status IN (SELECT value FROM json_each(?))"
-        " ORDER BY session, position, CASE granularity WHEN 'raw' THEN 0 WHEN 'fact' THEN 1 ELSE 2 END, id",
-        (scope.key, scope.session, granularity, kind, json_list(statuses)),
+        f"SELECT id FROM entries WHERE scope_key = ? {_OF_KIND} AND session = coalesce(?, session)"  # noqa: S608
+        f" ORDER BY {_SAID_ORDER}",
+        (scope.key, granularity, kind, json_list(statuses), scope.session),
     )
     return [row["id"] for row in found]
 
 
 def summaries(conn: sqlite3.Connection, scope: Scope) -> list[StoredEntry]:
     """Recallable working summaries, in conversation order; a scope's session narrows to that session."""
-    found = conn.execute(
-        "SELECT * FROM entries INDEXED BY entries_summaries WHERE scope_key = ? AND kind = 'working_summary'"
-        " AND session = coalesce(?, session) AND status IN ('active', 'staged')"
-        " ORDER BY session, position, granularity, id",
-        (scope.key, scope.session),
+    rest = (
+        "INDEXED BY entries_summaries WHERE scope_key = ? AND kind = 'working_summary'"
+        f" AND session = coalesce(?, session) AND {_FOUND} {_IN_ORDER}"
     )
-    return _stored(found)
+    return _where(conn, rest, scope.key, scope.session)
 
 
 def by_time(
@@ -231,23 +214,17 @@ def by_time(
     """Id and text in the order they were said, what has no time last; read as far as they are asked for."""
     return iter(
         conn.execute(
-            "SELECT id, text FROM entries INDEXED BY entries_said WHERE scope_key = ?"
-            " AND granularity = coalesce(?, granularity) AND kind = coalesce(?, kind)"
-            " AND status IN (SELECT value FROM json_each(?)) ORDER BY observed_at NULLS LAST,"
-            " session, position, CASE granularity WHEN 'raw' THEN 0 WHEN 'fact' THEN 1 ELSE 2 END, id",
+            f"SELECT id, text FROM entries INDEXED BY entries_said WHERE scope_key = ? {_OF_KIND}"  # noqa: S608
+            f" ORDER BY observed_at NULLS LAST, {_SAID_ORDER}",
             (scope.key, granularity, kind, json_list(statuses)),
         )
     )
 
 
-def texts(conn: sqlite3.Connection, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Id and text of every entry of the base scope, of any status."""
-    return iter(conn.execute("SELECT id, text FROM entries WHERE scope_key = ? ORDER BY row", (scope.key,)))
-
-
-def rows_of(conn: sqlite3.Connection, scope: Scope) -> list[int]:
-    """Integer keys of all entries of the base scope."""
-    return [row["row"] for row in conn.execute("SELECT row FROM entries WHERE scope_key = ?", (scope.key,))]
+def texts(conn: sqlite3.Connection, scope: Scope) -> list[tuple[int, str, str]]:
+    """Integer key, id and text of every entry of the base scope, of any status."""
+    found = conn.execute("SELECT row, id, text FROM entries WHERE scope_key = ? ORDER BY row", (scope.key,))
+    return [tuple(row) for row in found]
 
 
 def counts(conn: sqlite3.Connection, scope: Scope, statuses: Sequence[Status]) -> dict[Granularity, int]:
@@ -263,19 +240,14 @@ def counts(conn: sqlite3.Connection, scope: Scope, statuses: Sequence[Status]) -
 
 def is_empty(conn: sqlite3.Connection, scope: Scope) -> bool:
     """Whether nothing of the base scope may be found."""
-    found = conn.execute(
-        "SELECT 1 FROM entries WHERE scope_key = ? AND status IN ('active', 'staged') LIMIT 1", (scope.key,)
-    )
-    return found.fetchone() is None
+    one = f"SELECT 1 FROM entries WHERE scope_key = ? AND {_FOUND} LIMIT 1"  # noqa: S608 - a constant of ours
+    return conn.execute(one, (scope.key,)).fetchone() is None
 
 
 def own(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> set[str]:
     """Which of these ids are of the base scope."""
-    found = conn.execute(
-        "SELECT id FROM entries WHERE id IN (SELECT value FROM json_each(?)) AND +scope_key = ?",
-        (json_list(ids), scope.key),
-    )
-    return {row[0] for row in found}
+    own_ids = f"SELECT id FROM entries WHERE id {IN} AND +scope_key = ?"  # noqa: S608 - a constant of ours
+    return {row[0] for row in conn.execute(own_ids, (json_list(ids), scope.key))}
 
 
 def in_order(found: Mapping[str, T], ids: Iterable[str]) -> list[T]:
@@ -285,19 +257,13 @@ def in_order(found: Mapping[str, T], ids: Iterable[str]) -> list[T]:
 
 def page(conn: sqlite3.Connection, after: int, size: int, *, active_only: bool = True) -> list[StoredEntry]:
     """The next entries of the whole home by integer key, for rebuilding what is derived from them."""
-    found = conn.execute(
-        "SELECT * FROM entries WHERE row > ? AND (status = 'active' OR NOT ?) ORDER BY row LIMIT ?",
-        (after, active_only, size),
-    )
-    return _stored(found)
+    rest = "WHERE row > ? AND (status = 'active' OR NOT ?) ORDER BY row LIMIT ?"
+    return _where(conn, rest, after, active_only, size)
 
 
 def anywhere(conn: sqlite3.Connection, ids: Iterable[str]) -> dict[str, StoredEntry]:
     """Entries of any scope by id, for keeping derived indexes in step; never for a caller's own ids."""
-    found = conn.execute(
-        "SELECT * FROM entries WHERE id IN (SELECT value FROM json_each(?))", (json_list(ids),)
-    )
-    return {stored.entry.id: stored for stored in _stored(found)}
+    return {one.entry.id: one for one in _where(conn, f"WHERE id {IN}", json_list(ids))}
 
 
 def indexed_ids(conn: sqlite3.Connection, embedder: str) -> set[str]:
@@ -310,17 +276,14 @@ def indexed_ids(conn: sqlite3.Connection, embedder: str) -> set[str]:
 
 def totals(conn: sqlite3.Connection) -> dict[Status, int]:
     """Entries of the whole home by status."""
-    counted = dict(conn.execute("SELECT status, count(*) FROM entries GROUP BY status").fetchall())
-    return {status: counted.get(status, 0) for status in STATUSES}
+    counted = dict.fromkeys(STATUSES, 0)
+    return counted | dict(conn.execute("SELECT status, count(*) FROM entries GROUP BY status").fetchall())
 
 
 def beginning(conn: sqlite3.Connection, scope: Scope, prefix: str) -> list[StoredEntry]:
     """Entries of the base scope, of any status, whose id begins so; in order of id."""
-    found = conn.execute(
-        "SELECT * FROM entries WHERE scope_key = ? AND substr(id, 1, ?) = ? ORDER BY id",
-        (scope.key, len(prefix), sound(prefix)),
-    )
-    return _stored(found)
+    rest = "WHERE scope_key = ? AND substr(id, 1, ?) = ? ORDER BY id"
+    return _where(conn, rest, scope.key, len(prefix), sound(prefix))
 
 
 def users(conn: sqlite3.Connection) -> list[str]:
@@ -335,42 +298,33 @@ _UNFIT = (
 )
 
 
-def count_unfit(conn: sqlite3.Connection, recorded: tuple[str, int] | None) -> int:
-    """How many entries of the home have a vector of another embedder or length, or are recalled without."""
-    query = f"SELECT count(*) FROM entries WHERE {_UNFIT}"  # noqa: S608 - a constant of ours
-    return int(conn.execute(query, _recorded(recorded)).fetchone()[0])
-
-
 def unfit(
-    conn: sqlite3.Connection, recorded: tuple[str, int] | None, *, after: int, size: int
+    conn: sqlite3.Connection, recorded: tuple[str, int] | None, *, after: int = 0, size: int = -1
 ) -> list[tuple[int, str, str]]:
-    """Integer key, id and text of the next of them. Their vectors may be none at all, and are not read."""
+    """The home's entries that have a vector of another embedder or length, or are recalled without: integer
+    key, id and text of the next, all by default. Their vectors may be none at all, and are not read."""
+    embedder, dimension = recorded or (None, None)
     found = conn.execute(
         f"SELECT row, id, text FROM entries WHERE row > :after AND {_UNFIT} ORDER BY row LIMIT :size",  # noqa: S608
-        {**_recorded(recorded), "after": after, "size": size},
+        {"embedder": embedder, "dimension": dimension, "after": after, "size": size},
     )
-    return [(row["row"], row["id"], row["text"]) for row in found]
-
-
-def _recorded(recorded: tuple[str, int] | None) -> dict[str, Any]:
-    embedder, dimension = recorded or (None, None)
-    return {"embedder": embedder, "dimension": dimension}
+    return [tuple(row) for row in found]
 
 
 _COLUMNS = (
-    "row", "scope_key", "user", "workspace", "session", "position", "same", "zone", "vector",
-    *PLAIN, *LISTS, *TIMES,
+    "row", "scope_key", "user", "workspace", "session", "same", "zone", "vector", *PLAIN, *LISTS, *TIMES,
 )  # fmt: skip
-_INSERT = f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608
+_INSERT = (
+    f"INSERT INTO entries ({', '.join(_COLUMNS)}, position) VALUES (:{', :'.join(_COLUMNS)},"  # noqa: S608
+    f" coalesce((SELECT position FROM turns WHERE scope_key = :scope_key AND id = :first), {1 << 40}))"
+)
+"""The place is that of the first source turn; without a known one, after all that have one."""
 
 _CHANGING = (
     "turns", "related_turns", "status", "supersedes", "superseded_by", "valid_until", "quote", "importance",
     "reinforcement", "metadata",
 )  # fmt: skip
 _UPDATE = f"UPDATE entries SET {', '.join(f'{name} = :{name}' for name in _CHANGING)} WHERE row = :row"  # noqa: S608
-
-_LAST = 1 << 40
-"""Position of an entry without a known source turn: after all that have one."""
 
 
 def insert(conn: sqlite3.Connection, given: Sequence[tuple[Entry, Vector | None]]) -> list[StoredEntry]:
@@ -380,12 +334,12 @@ def insert(conn: sqlite3.Connection, given: Sequence[tuple[Entry, Vector | None]
     """
     after = conn.execute("SELECT coalesce(max(row), 0) FROM entries").fetchone()[0]
     stored = [StoredEntry(row, *one) for row, one in enumerate(given, start=after + 1)]
-    positions = _positions(conn, [entry for entry, _ in given])
     conn.executemany(
         _INSERT,
         (
-            entry_columns(entry) | {"row": row, "vector": to_blob(vector), "position": position}
-            for (row, entry, vector), position in zip(stored, positions, strict=True)
+            entry_columns(entry)
+            | {"row": row, "vector": to_blob(vector), "first": next(iter(entry.turns), None)}
+            for row, entry, vector in stored
         ),
     )
     _put_sources(conn, stored)
@@ -418,7 +372,7 @@ def set_vectors(conn: sqlite3.Connection, vectors: Iterable[tuple[int, Vector]],
 
 def delete(conn: sqlite3.Connection, rows: Iterable[int]) -> None:
     """Removes entries for good, with what points at their rows."""
-    conn.execute("DELETE FROM entries WHERE row IN (SELECT value FROM json_each(?))", (json_list(rows),))
+    conn.execute(f"DELETE FROM entries WHERE row {IN}", (json_list(rows),))  # noqa: S608
 
 
 def _put_sources(conn: sqlite3.Connection, stored: Iterable[StoredEntry]) -> None:
@@ -426,19 +380,3 @@ def _put_sources(conn: sqlite3.Connection, stored: Iterable[StoredEntry]) -> Non
         "INSERT OR IGNORE INTO sources (scope_key, turn, row) VALUES (?, ?, ?)",
         [(one.entry.scope.key, turn, one.row) for one in stored for turn in one.entry.turns],
     )
-
-
-def _positions(conn: sqlite3.Connection, given: Sequence[Entry]) -> list[int]:
-    """The place of each one's first source turn."""
-    wanted: dict[str, set[str]] = {}
-    for entry in given:
-        wanted.setdefault(entry.scope.key, set()).update(entry.turns[:1])
-    found = {
-        (key, turn): position
-        for key, ids in wanted.items()
-        for turn, position in conn.execute(
-            "SELECT id, position FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
-            (key, json_list(ids)),
-        )
-    }
-    return [found.get((entry.scope.key, entry.turns[0]), _LAST) if entry.turns else _LAST for entry in given]

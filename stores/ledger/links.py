@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger.columns import json_list
+from memcycle.stores.ledger.columns import IN, json_list
 
 
 def put(conn: sqlite3.Connection, scope: Scope, successor: str, predecessor: str) -> None:
@@ -47,7 +47,7 @@ def queue_conflict(conn: sqlite3.Connection, scope: Scope, a: str, b: str, why: 
 def conflicts(conn: sqlite3.Connection, scope: Scope) -> list[tuple[str, str, str]]:
     """The queue of the base scope, oldest first."""
     found = conn.execute("SELECT a, b, why FROM conflicts WHERE scope_key = ? ORDER BY seq", (scope.key,))
-    return [(row["a"], row["b"], row["why"]) for row in found]
+    return [tuple(row) for row in found]
 
 
 def settle_conflicts(conn: sqlite3.Connection, scope: Scope, pairs: Iterable[tuple[str, str]]) -> None:
@@ -59,14 +59,9 @@ def settle_conflicts(conn: sqlite3.Connection, scope: Scope, pairs: Iterable[tup
 
 def erase(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:
     """Removes the links and the waiting pairs that name any of the entries."""
-    keys = {"scope": scope.key, "ids": json_list(ids)}
-    conn.execute(
-        "DELETE FROM links WHERE scope_key = :scope AND (source IN (SELECT value FROM json_each(:ids))"
-        " OR target IN (SELECT value FROM json_each(:ids)))",
-        keys,
-    )
-    conn.execute(
-        "DELETE FROM conflicts WHERE scope_key = :scope AND (a IN (SELECT value FROM json_each(:ids))"
-        " OR b IN (SELECT value FROM json_each(:ids)))",
-        keys,
-    )
+    named = json_list(ids)
+    for table, one, other in (("links", "source", "target"), ("conflicts", "a", "b")):
+        conn.execute(
+            f"DELETE FROM {table} WHERE scope_key = ? AND ({one} {IN} OR {other} {IN})",  # noqa: S608
+            (scope.key, named, named),
+        )

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Spent
-from memcycle.stores.ledger.columns import digest, same_hash
+from memcycle.stores.ledger.columns import digest, same_hash, scope_of
 
 Forgotten = Literal["turn", "text", "change"]
 """What a tombstone stands for; a change is one that a person rejected."""
@@ -18,44 +18,33 @@ Forgotten = Literal["turn", "text", "change"]
 _MARK = "lower(hex(randomblob(8)))"
 
 
+CUTTING = "cutting"
+"""Key of the way of cutting texts into words that the whole index of words was made with."""
+STORE = "store"
+"""Key of this memory's id among those that share a Chroma server; none before the index was first needed."""
+
+
+def get(conn: sqlite3.Connection, key: str) -> str | None:
+    """What is kept under a key, if anything is."""
+    row = conn.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return str(row["value"]) if row else None
+
+
+def put(conn: sqlite3.Connection, key: str, value: str) -> None:
+    """Keeps a value under a key, in place of what was there."""
+    conn.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+
+
 def embedder(conn: sqlite3.Connection) -> tuple[str, int] | None:
     """Id and dimension of the embedder all vectors come from; None before the first one."""
-    found = {
-        row["key"]: row["value"]
-        for row in conn.execute("SELECT * FROM meta WHERE key IN ('embedder', 'dimension')")
-    }
-    return (found["embedder"], int(found["dimension"])) if len(found) == 2 else None  # noqa: PLR2004 - both keys
+    name, dimension = get(conn, "embedder"), get(conn, "dimension")
+    return (name, int(dimension)) if name and dimension else None
 
 
 def set_embedder(conn: sqlite3.Connection, name: str, dimension: int) -> None:
     """Records the embedder all vectors come from."""
-    conn.executemany(
-        "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
-        [("embedder", name), ("dimension", str(dimension))],
-    )
-
-
-def cutting(conn: sqlite3.Connection) -> str | None:
-    """Which way of cutting texts into words the index of words was made with; None before there were two."""
-    row = conn.execute("SELECT value FROM meta WHERE key = 'cutting'").fetchone()
-    return str(row["value"]) if row else None
-
-
-def set_cutting(conn: sqlite3.Connection, way: str) -> None:
-    """Records the way of cutting that the whole index of words was made with."""
-    conn.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('cutting', ?)", (way,))
-
-
-def store_id(conn: sqlite3.Connection) -> str | None:
-    """Id of this memory among those that share a Chroma server; None before the index was first needed."""
-    row = conn.execute("SELECT value FROM meta WHERE key = 'store'").fetchone()
-    return str(row["value"]) if row else None
-
-
-def put_store_id(conn: sqlite3.Connection, new: str) -> str:
-    """Gives the memory an id, unless another process just did, and returns the one it has."""
-    conn.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (new,))
-    return store_id(conn) or new
+    put(conn, "embedder", name)
+    put(conn, "dimension", str(dimension))
 
 
 class Owed(NamedTuple):
@@ -81,7 +70,7 @@ def owe_scrub(conn: sqlite3.Connection, scopes: Iterable[Scope]) -> None:
 def owed_scrubs(conn: sqlite3.Connection) -> list[Owed]:
     """Base scopes whose deleted text was not wiped from the vector index yet."""
     found = conn.execute("SELECT user, workspace, mark FROM scrubs ORDER BY user, workspace")
-    return [Owed(Scope(user=row["user"], workspace=row["workspace"]), row["mark"]) for row in found]
+    return [Owed(scope_of(user, workspace), mark) for user, workspace, mark in found]
 
 
 def index_scrubbed(conn: sqlite3.Connection, owed: Iterable[Owed]) -> None:
@@ -94,8 +83,7 @@ def index_scrubbed(conn: sqlite3.Connection, owed: Iterable[Owed]) -> None:
 
 def owed_compaction(conn: sqlite3.Connection) -> str | None:
     """The mark of the last deletion whose text may still lie in the ledger's own file, if any may."""
-    row = conn.execute("SELECT value FROM meta WHERE key = 'compaction'").fetchone()
-    return str(row["value"]) if row else None
+    return get(conn, "compaction")
 
 
 def compacted(conn: sqlite3.Connection, mark: str) -> None:

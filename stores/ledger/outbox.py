@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger.columns import json_list, scope_of
+from memcycle.stores.ledger.columns import IN, json_list, scope_of
 
 
 class Pending(NamedTuple):
@@ -28,22 +28,17 @@ def put(conn: sqlite3.Connection, changed: Iterable[tuple[Scope, str]]) -> None:
     )
 
 
+_SELECTED = "INSERT INTO outbox (user, workspace, entry) SELECT user, workspace, id FROM entries"
+
+
 def put_active(conn: sqlite3.Connection, scope: Scope) -> None:
     """Notes all active entries of a base scope."""
-    conn.execute(
-        "INSERT INTO outbox (user, workspace, entry) SELECT user, workspace, id FROM entries"
-        " WHERE scope_key = ? AND status = 'active' ORDER BY row",
-        (scope.key,),
-    )
+    conn.execute(f"{_SELECTED} WHERE scope_key = ? AND status = 'active' ORDER BY row", (scope.key,))
 
 
 def put_ids(conn: sqlite3.Connection, ids: Iterable[str]) -> None:
     """Notes entries of any scope by id; unknown ids are left out."""
-    conn.execute(
-        "INSERT INTO outbox (user, workspace, entry) SELECT user, workspace, id FROM entries"
-        " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY row",
-        (json_list(ids),),
-    )
+    conn.execute(f"{_SELECTED} WHERE id {IN} ORDER BY row", (json_list(ids),))
 
 
 def head(conn: sqlite3.Connection, size: int) -> list[Pending]:

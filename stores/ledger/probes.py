@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from memcycle.core.probe import Attempt, Probe
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger import entries, turns
-from memcycle.stores.ledger.columns import json_list
+from memcycle.stores.ledger.columns import IN, json_list
 
 
 def put(conn: sqlite3.Connection, scope: Scope, probes: Iterable[Probe]) -> None:
@@ -32,25 +32,22 @@ def of_scope(conn: sqlite3.Connection, scope: Scope, part: int | None = None) ->
         " ORDER BY s.seq, p.part, p.n, p.id",
         (scope.key, scope.session, part),
     )
-    return [Probe.model_validate_json(row["data"]) for row in found]
+    return [Probe.model_validate_json(data) for (data,) in found]
 
 
 def by_ids(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, Probe]:
     """Probes of the scope's session, of all without one, by id; unknown ids are left out."""
     found = conn.execute(
-        "SELECT id, data FROM probes WHERE scope_key = ? AND session = coalesce(?, session)"
-        " AND id IN (SELECT value FROM json_each(?))",
+        f"SELECT id, data FROM probes WHERE scope_key = ? AND session = coalesce(?, session) AND id {IN}",  # noqa: S608
         (scope.key, scope.session, json_list(ids)),
     )
-    return {row["id"]: Probe.model_validate_json(row["data"]) for row in found}
+    return {name: Probe.model_validate_json(data) for name, data in found}
 
 
 def delete(conn: sqlite3.Connection, scope: Scope, probes: Iterable[Probe]) -> None:
     """Removes these probes."""
-    conn.execute(
-        "DELETE FROM probes WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
-        (scope.key, json_list(one.id for one in probes)),
-    )
+    ids = json_list(one.id for one in probes)
+    conn.execute(f"DELETE FROM probes WHERE scope_key = ? AND id {IN}", (scope.key, ids))  # noqa: S608
 
 
 def holding(conn: sqlite3.Connection, scope: Scope, said: Iterable[str], held: Iterable[str]) -> list[Probe]:
@@ -58,15 +55,13 @@ def holding(conn: sqlite3.Connection, scope: Scope, said: Iterable[str], held: I
 
     Whoever made a probe was shown other turns of its session than the one it rests on.
     """
-    found = conn.execute(
-        "SELECT data FROM probes WHERE scope_key = :scope AND (session IN ("
-        "  SELECT session FROM turns WHERE scope_key = :scope"
-        "  AND id IN (SELECT value FROM json_each(:turns)))"
-        " OR EXISTS (SELECT 1 FROM json_each(turns) WHERE value IN (SELECT value FROM json_each(:turns)))"
-        " OR EXISTS (SELECT 1 FROM json_each(refs) WHERE value IN (SELECT value FROM json_each(:refs))))",
-        {"scope": scope.key, "turns": json_list(said), "refs": json_list(held)},
-    )
-    return [Probe.model_validate_json(row["data"]) for row in found]
+    turn_ids, entry_ids = set(said), set(held)
+    sessions = {turn.session for turn in turns.by_ids(conn, scope, turn_ids).values()}
+    return [
+        one
+        for one in of_scope(conn, scope.base)
+        if one.session in sessions or turns_of(one) & turn_ids or refs_of(one) & entry_ids
+    ]
 
 
 def intact(conn: sqlite3.Connection, scope: Scope, probes: Sequence[Probe]) -> list[Probe]:

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from memcycle.core.probe import SessionReport, SessionStatus, add_usage
 from memcycle.core.scope import Scope
-from memcycle.stores.ledger.columns import to_json, to_time
+from memcycle.stores.ledger.columns import scope_of, to_json, to_time
 
 COMMITTED: tuple[SessionStatus, ...] = ("committed", "committed_unverified")
 
@@ -32,21 +32,31 @@ class State(NamedTuple):
     """How far a session has come.
 
     Attributes:
-        part: The present part. reason: why what is committed was not examined; empty where it was.
-        until: Place up to which it was last committed.
-        reports: What each committed part's end found, by part.
+        seq: Its own number, never given twice. part: the present part.
+        reason: Why what is committed was not examined; empty where it was.
+        last: The highest place ever given; a forgotten turn's is not given again.
+        closed: Place of the last turn that a closed episode covers. until: up to which it was last committed.
+        told: Its reports, as they are stored.
     """
 
+    seq: int
     status: SessionStatus
     part: int
     reason: str
+    last: int
+    closed: int
     until: int
-    reports: dict[int, SessionReport]
+    told: str
 
     @property
     def is_committed(self) -> bool:
         """Whether nothing of it waits for a commit."""
         return self.status in COMMITTED
+
+    @property
+    def reports(self) -> dict[int, SessionReport]:
+        """What each committed part's end found, by part."""
+        return _reports(self.told)
 
 
 class SessionInfo(BaseModel):
@@ -80,31 +90,27 @@ class SessionInfo(BaseModel):
         return self.status in COMMITTED
 
 
-def reopen(conn: sqlite3.Connection, scope: Scope, session: str, now: datetime) -> None:
+def reopen(conn: sqlite3.Connection, scope: Scope, now: datetime) -> None:
     """Makes the session take what is written to it: new, committed before, or under examination still."""
     conn.execute(
         "INSERT INTO sessions (scope_key, user, workspace, session, status, touched_at)"
         " VALUES (?, ?, ?, ?, 'open', ?) ON CONFLICT (scope_key, session) DO UPDATE SET"
         " part = part + (status IN ('committed', 'committed_unverified')),"
         " status = iif(status = 'verifying', 'verifying', 'open'), touched_at = excluded.touched_at",
-        (scope.key, scope.user, scope.workspace, session, to_time(now)),
+        (scope.key, scope.user, scope.workspace, scope.session, to_time(now)),
     )
 
 
-def begin(conn: sqlite3.Connection, scope: Scope, session: str, now: datetime) -> Part | None:
+def begin(conn: sqlite3.Connection, scope: Scope, now: datetime) -> Part | None:
     """Puts the session under examination, up to its last turn of now. None for a session never seen."""
-    conn.execute(
-        "UPDATE sessions SET status = 'verifying', touched_at = ? WHERE scope_key = ? AND session = ?",
-        (to_time(now), scope.key, session),
-    )
-    row = _row(conn, scope, session)
-    return None if row is None else Part(row["part"], row["last_position"], row["seq"])
+    _update(conn, scope, "status = 'verifying', touched_at = ?", to_time(now))
+    found = state(conn, scope)
+    return None if found is None else Part(found.part, found.last, found.seq)
 
 
 def commit(
     conn: sqlite3.Connection,
     scope: Scope,
-    session: str,
     now: datetime,
     *,
     reason: str = "",
@@ -118,69 +124,68 @@ def commit(
         until: Place up to which it was committed; all of it without.
         reports: What replaces its reports.
     """
-    kept = {part: one.model_dump(mode="json") for part, one in (reports or {}).items()}
-    conn.execute(
-        "UPDATE sessions SET status = ?, reason = ?, reports = coalesce(?, reports),"
-        " committed_position = max(committed_position, coalesce(?, last_position)), touched_at = ?"
-        " WHERE scope_key = ? AND session = ?",
-        (
-            "committed_unverified" if reason else "committed", reason,
-            None if reports is None else to_json(kept), until, to_time(now), scope.key, session,
-        ),
-    )  # fmt: skip
+    status = "committed_unverified" if reason else "committed"
+    told = {part: one.model_dump(mode="json") for part, one in (reports or {}).items()}
+    assigned = (
+        "status = ?, reason = ?, reports = coalesce(?, reports), touched_at = ?,"
+        " committed_position = max(committed_position, coalesce(?, last_position))"
+    )
+    _update(conn, scope, assigned, status, reason, to_json(told) if told else None, to_time(now), until)
 
 
-def state(conn: sqlite3.Connection, scope: Scope, session: str) -> State | None:
-    """How far the session has come; None for one never seen."""
-    row = _row(conn, scope, session)
-    if row is None:
-        return None
-    reports = _reports(row["reports"])
-    return State(row["status"], row["part"], row["reason"], row["committed_position"], reports)
+def state(conn: sqlite3.Connection, scope: Scope) -> State | None:
+    """How far the scope's session has come; None for one never seen, or forgotten."""
+    row = conn.execute(
+        "SELECT seq, status, part, reason, last_position, closed_position, committed_position, reports"
+        " FROM sessions WHERE scope_key = ? AND session = ?",
+        (scope.key, scope.session),
+    ).fetchone()
+    return None if row is None else State(*row)
 
 
-def is_open(conn: sqlite3.Connection, scope: Scope, session: str) -> bool:
+def is_open(conn: sqlite3.Connection, scope: Scope) -> bool:
     """Whether what is written for the session waits for its commit."""
-    row = _row(conn, scope, session)
-    return row is not None and row["status"] not in COMMITTED
+    found = state(conn, scope)
+    return found is not None and not found.is_committed
 
 
-def seq_of(conn: sqlite3.Connection, scope: Scope, session: str) -> int | None:
+def seq_of(conn: sqlite3.Connection, scope: Scope) -> int | None:
     """The session's own number, never given twice; None for one never seen, or forgotten."""
-    row = _row(conn, scope, session)
-    return None if row is None else int(row["seq"])
+    found = state(conn, scope)
+    return None if found is None else found.seq
 
 
 def is_another(conn: sqlite3.Connection, scope: Scope, seq: int | None) -> bool:
     """Whether the scope's session is not the one of this number (any more); None asks for none."""
-    return seq is not None and seq_of(conn, scope, str(scope.session)) != seq
+    return seq is not None and seq_of(conn, scope) != seq
 
 
-def last_position(conn: sqlite3.Connection, scope: Scope, session: str) -> int:
-    """The highest place ever given in the session, 0 without any. A forgotten turn's is not given again."""
-    row = _row(conn, scope, session)
-    return 0 if row is None else int(row["last_position"])
+def last_position(conn: sqlite3.Connection, scope: Scope) -> int:
+    """The highest place ever given in the session, 0 without any."""
+    found = state(conn, scope)
+    return 0 if found is None else found.last
 
 
-def closed_position(conn: sqlite3.Connection, scope: Scope, session: str) -> int:
-    """The place of the last turn that a closed episode covers, 0 without any."""
-    row = _row(conn, scope, session)
-    return 0 if row is None else int(row["closed_position"])
-
-
-def advance(conn: sqlite3.Connection, scope: Scope, session: str, position: int) -> None:
+def advance(conn: sqlite3.Connection, scope: Scope, position: int) -> None:
     """Notes that a turn stands at this place."""
-    conn.execute(
-        "UPDATE sessions SET last_position = max(last_position, ?) WHERE scope_key = ? AND session = ?",
-        (position, scope.key, session),
-    )
+    _update(conn, scope, "last_position = max(last_position, ?)", position)
 
 
-def close_segment(conn: sqlite3.Connection, scope: Scope, session: str, position: int) -> None:
+def close_segment(conn: sqlite3.Connection, scope: Scope, position: int) -> None:
     """Moves the episode watermark forward, never back."""
+    _update(conn, scope, "closed_position = max(closed_position, ?)", position)
+
+
+def touch(conn: sqlite3.Connection, scope: Scope, now: datetime) -> None:
+    """Notes that something is done with the scope's session now."""
+    _update(conn, scope, "touched_at = ?", to_time(now))
+
+
+def _update(conn: sqlite3.Connection, scope: Scope, assigned: str, *values: object) -> None:
+    """Sets columns of the scope's session; `assigned` is a constant of ours."""
     conn.execute(
-        "UPDATE sessions SET closed_position = max(closed_position, ?) WHERE scope_key = ? AND session = ?",
-        (position, scope.key, session),
+        f"UPDATE sessions SET {assigned} WHERE scope_key = ? AND session = ?",  # noqa: S608
+        (*values, scope.key, scope.session),
     )
 
 
@@ -225,27 +230,16 @@ def waiting(
         "   WHERE e.scope_key = s.scope_key AND e.session = s.session AND e.status = 'staged'))"
         " ORDER BY touched_at, seq",
         {
-            "scope": within.key if within is not None else None,
-            "session": within.session if within is not None else None,
+            "scope": within and within.key,
+            "session": within and within.session,
             "since": to_time(since),
             "any": any_examined,
         },
     )
     return [
-        Waiting(
-            Scope(user=row["user"], workspace=row["workspace"], session=row["session"]),
-            datetime.fromisoformat(row["touched_at"]),
-        )
-        for row in found
+        Waiting(scope_of(user, workspace, session), datetime.fromisoformat(touched))
+        for user, workspace, session, touched in found
     ]
-
-
-def touch(conn: sqlite3.Connection, scope: Scope, now: datetime) -> None:
-    """Notes that something is done with the scope's session now."""
-    conn.execute(
-        "UPDATE sessions SET touched_at = ? WHERE scope_key = ? AND session = ?",
-        (to_time(now), scope.key, scope.session),
-    )
 
 
 def unverified(conn: sqlite3.Connection) -> list[tuple[Scope, str]]:
@@ -254,10 +248,7 @@ def unverified(conn: sqlite3.Connection) -> list[tuple[Scope, str]]:
         "SELECT user, workspace, session, reason FROM sessions WHERE status = 'committed_unverified'"
         " ORDER BY seq"
     )
-    return [
-        (Scope(user=row["user"], workspace=row["workspace"], session=row["session"]), row["reason"])
-        for row in found
-    ]
+    return [(scope_of(user, workspace, session), reason) for user, workspace, session, reason in found]
 
 
 def scopes_of(conn: sqlite3.Connection, user: str, workspace: str | None) -> list[Scope]:
@@ -269,19 +260,13 @@ def scopes_of(conn: sqlite3.Connection, user: str, workspace: str | None) -> lis
         " WHERE user = ? AND workspace = coalesce(?, workspace) ORDER BY workspace",
         (user, workspace),
     )
-    return [Scope(user=row["user"], workspace=row["workspace"]) for row in found]
+    return [scope_of(*row) for row in found]
 
 
 def all_scopes(conn: sqlite3.Connection) -> list[Scope]:
     """Every base scope with entries."""
     found = conn.execute("SELECT DISTINCT user, workspace FROM entries ORDER BY user, workspace")
-    return [Scope(user=row["user"], workspace=row["workspace"]) for row in found]
-
-
-def _row(conn: sqlite3.Connection, scope: Scope, session: str) -> sqlite3.Row | None:
-    found = conn.execute("SELECT * FROM sessions WHERE scope_key = ? AND session = ?", (scope.key, session))
-    row: sqlite3.Row | None = found.fetchone()
-    return row
+    return [scope_of(*row) for row in found]
 
 
 _COUNTS = tuple(name for name in SessionReport.model_fields if name != "usage")

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from memcycle.core.language.tokens import per_text
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
-from memcycle.stores.ledger.columns import digest, in_zone, json_list, to_time, zone_of
+from memcycle.stores.ledger.columns import IN, digest, in_zone, json_list, to_time, zone_of
 
 TurnState = Literal["staged", "unextracted", "extracted", "processed"]
 
@@ -23,12 +23,18 @@ def identity_of(turn: Turn) -> str:
     return digest("said", turn.session, turn.position, turn.speaker, turn.text)
 
 
-def _turn(row: sqlite3.Row) -> Turn:
-    return _parsed(tuple(row[name] for name in _COLUMNS))
-
-
 _COLUMNS = ("id", "session", "position", "speaker", "role", "text", "time", "zone", "message_id")
 _TEXT = _COLUMNS.index("text")
+
+
+def _where(conn: sqlite3.Connection, condition: str, *values: object) -> list[Turn]:
+    """Turns as the rest of a query says, which is a constant of ours."""
+    found = conn.execute(f"SELECT t.{', t.'.join(_COLUMNS)} FROM turns t {condition}", values)  # noqa: S608
+    return [_parsed(tuple(row)) for row in found]
+
+
+_IN_SESSION = "WHERE scope_key = ? AND session = ?"
+_BY_ID = f"WHERE scope_key = ? AND id {IN}"
 
 
 @per_text(2048, lambda values: len(values[_TEXT]))
@@ -67,12 +73,9 @@ def reword(conn: sqlite3.Connection, scope: Scope, turn: Turn, identity: str) ->
 
 def at_place(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn | None:
     """The stored turn without a source's id at this one's place, by the same speaker at the same time."""
-    row = conn.execute(
-        "SELECT * FROM turns WHERE scope_key = ? AND session = ? AND position = ? AND speaker = ?"
-        " AND time = ? AND message_id IS NULL",
-        (scope.key, turn.session, turn.position, turn.speaker, to_time(turn.time)),
-    ).fetchone()
-    return _turn(row) if row else None
+    rest = f"{_IN_SESSION} AND position = ? AND speaker = ? AND time = ? AND message_id IS NULL"
+    found = _where(conn, rest, scope.key, turn.session, turn.position, turn.speaker, to_time(turn.time))
+    return found[0] if found else None
 
 
 def known(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn | None:
@@ -81,40 +84,26 @@ def known(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> Turn | None:
     A turn stored on another place than it asked for comes back under its new place when a caller hands in
     what it was given, hence the second look by place and words.
     """
-    row = conn.execute(
-        "SELECT * FROM turns WHERE scope_key = ? AND identity = ?", (scope.key, identity_of(turn))
-    ).fetchone()
-    if row is None:
-        row = conn.execute(
-            "SELECT * FROM turns WHERE scope_key = ? AND session = ? AND position = ? AND speaker = ?"
-            " AND text = ? AND message_id IS ?",
-            (scope.key, turn.session, turn.position, turn.speaker, turn.text, turn.message_id),
-        ).fetchone()
-    return _turn(row) if row else None
+    said = (turn.session, turn.position, turn.speaker, turn.text, turn.message_id)
+    rest = f"{_IN_SESSION} AND position = ? AND speaker = ? AND text = ? AND message_id IS ?"
+    found = _where(conn, "WHERE scope_key = ? AND identity = ?", scope.key, identity_of(turn))
+    found = found or _where(conn, rest, scope.key, *said)
+    return found[0] if found else None
 
 
 def place_free(conn: sqlite3.Connection, scope: Scope, session: str, position: int) -> bool:
     """Whether no turn stands at this position of the session."""
-    found = conn.execute(
-        "SELECT 1 FROM turns WHERE scope_key = ? AND session = ? AND position = ?",
-        (scope.key, session, position),
-    )
-    return found.fetchone() is None
+    return not _where(conn, f"{_IN_SESSION} AND position = ?", scope.key, session, position)
 
 
 def id_free(conn: sqlite3.Connection, scope: Scope, turn: str) -> bool:
     """Whether no turn of the base scope has this id."""
-    found = conn.execute("SELECT 1 FROM turns WHERE scope_key = ? AND id = ?", (scope.key, turn))
-    return found.fetchone() is None
+    return not by_ids(conn, scope, [turn])
 
 
 def by_ids(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, Turn]:
     """Turns of the base scope by id; unknown ids are left out."""
-    found = conn.execute(
-        "SELECT * FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
-        (scope.key, json_list(ids)),
-    )
-    return {row["id"]: _turn(row) for row in found}
+    return {one.id: one for one in _where(conn, _BY_ID, scope.key, json_list(ids))}
 
 
 def of_session(
@@ -127,12 +116,9 @@ def of_session(
     after: int = 0,
 ) -> list[Turn]:
     """Turns of a session in order: the `last` of those between `after` and `before` (both exclusive)."""
-    found = conn.execute(
-        "SELECT * FROM turns WHERE scope_key = ? AND session = ? AND position > ?"
-        " AND (? IS NULL OR position < ?) ORDER BY position DESC LIMIT ?",
-        (scope.key, session, after, before, before, -1 if last is None else last),
-    )
-    return [_turn(row) for row in found][::-1]
+    rest = f"{_IN_SESSION} AND position > ? AND (? IS NULL OR position < ?) ORDER BY position DESC LIMIT ?"
+    most = -1 if last is None else last
+    return _where(conn, rest, scope.key, session, after, before, before, most)[::-1]
 
 
 class Said(NamedTuple):
@@ -161,55 +147,39 @@ def before(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str], size: int
 
 def staged(conn: sqlite3.Connection, scope: Scope, session: str, *, until: int) -> list[Turn]:
     """Turns of a session up to a place (inclusive) whose raw entry waits for the commit, in order."""
-    found = conn.execute(
-        "SELECT * FROM turns t WHERE scope_key = ? AND session = ? AND position <= ? AND EXISTS ("
+    rest = (
+        "WHERE scope_key = ? AND session = ? AND position <= ? AND EXISTS ("
         " SELECT 1 FROM sources s JOIN entries e USING (row) WHERE s.scope_key = t.scope_key"
-        " AND s.turn = t.id AND e.granularity = 'raw' AND e.status = 'staged') ORDER BY position",
-        (scope.key, session, until),
+        " AND s.turn = t.id AND e.granularity = 'raw' AND e.status = 'staged') ORDER BY position"
     )
-    return [_turn(row) for row in found]
+    return _where(conn, rest, scope.key, session, until)
 
 
 def unprocessed(conn: sqlite3.Connection, scope: Scope) -> list[Turn]:
     """Turns not read to the end yet, of the scope's session or of all; as sessions began, then by place."""
-    found = conn.execute(
-        "SELECT turns.* FROM turns INDEXED BY turns_waiting CROSS JOIN sessions USING (scope_key, session)"
-        " WHERE turns.scope_key = ? AND state <> 'processed' AND session = coalesce(?, session)"
-        " ORDER BY seq, position",
-        (scope.key, scope.session),
+    rest = (
+        "INDEXED BY turns_waiting CROSS JOIN sessions USING (scope_key, session) WHERE t.scope_key = ?"
+        " AND state <> 'processed' AND session = coalesce(?, session) ORDER BY seq, position"
     )
-    return [_turn(row) for row in found]
+    return _where(conn, rest, scope.key, scope.session)
 
 
 def states(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, TurnState]:
     """State by turn id; unknown ids are left out."""
-    found = conn.execute(
-        "SELECT id, state FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
-        (scope.key, json_list(ids)),
-    )
-    return {row["id"]: row["state"] for row in found}
+    return dict(conn.execute(f"SELECT id, state FROM turns {_BY_ID}", (scope.key, json_list(ids))).fetchall())  # noqa: S608
 
 
 def mark(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str], state: TurnState) -> None:
     """Sets the state of turns; unknown ids are passed over."""
-    conn.execute(
-        "UPDATE turns SET state = ? WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
-        (state, scope.key, json_list(ids)),
-    )
+    conn.execute(f"UPDATE turns SET state = ? {_BY_ID}", (state, scope.key, json_list(ids)))  # noqa: S608
 
 
 def identities(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> list[str]:
     """Hashed identities of turns, for tombstones."""
-    found = conn.execute(
-        "SELECT identity FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
-        (scope.key, json_list(ids)),
-    )
+    found = conn.execute(f"SELECT identity FROM turns {_BY_ID}", (scope.key, json_list(ids)))  # noqa: S608
     return [row["identity"] for row in found]
 
 
 def delete(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:
     """Removes turns for good."""
-    conn.execute(
-        "DELETE FROM turns WHERE scope_key = ? AND id IN (SELECT value FROM json_each(?))",
-        (scope.key, json_list(ids)),
-    )
+    conn.execute(f"DELETE FROM turns {_BY_ID}", (scope.key, json_list(ids)))  # noqa: S608

@@ -52,7 +52,7 @@ def mention(conn: sqlite3.Connection, scope: Scope, names: Iterable[str]) -> Non
 def mentioned(conn: sqlite3.Connection, scope: Scope) -> dict[str, int]:
     """How often each name was named since the last `clear_mentions`, by casefolded name."""
     found = conn.execute("SELECT name, times FROM mentions WHERE scope_key = ?", (scope.key,))
-    return {row["name"]: row["times"] for row in found}
+    return dict(found.fetchall())
 
 
 def clear_mentions(conn: sqlite3.Connection, scope: Scope) -> None:
@@ -72,12 +72,9 @@ def weighed(conn: sqlite3.Connection, scope: Scope, wall: str | None) -> list[We
     """What of the base scope may be found from inside a wall."""
     found = conn.execute(_WEIGHED, {"scope": scope.key, "wall": wall})
     return [
-        Weighed(
-            row["id"], row["granularity"], row["kind"], row["importance"], row["reinforcement"],
-            _time(row["turn"] or row["kept"]), _time(row["turn"]),
-        )
-        for row in found
-    ]  # fmt: skip
+        Weighed(name, granularity, kind, importance, reinforcement, _time(turn or kept), _time(turn))
+        for name, granularity, kind, importance, reinforcement, kept, turn in found
+    ]
 
 
 def named(conn: sqlite3.Connection, scope: Scope, *, below: float) -> list[Named]:
@@ -88,8 +85,8 @@ def named(conn: sqlite3.Connection, scope: Scope, *, below: float) -> list[Named
         (scope.key, below),
     )
     return [
-        Named(row["row"], row["id"], row["reinforcement"], _names(row["persons"], row["entities"]))
-        for row in found
+        Named(row, name, reinforcement, _names(persons, entities))
+        for row, name, reinforcement, persons, entities in found
     ]
 
 

@@ -210,7 +210,7 @@ def test_an_index_of_words_that_was_cut_otherwise_is_made_anew_once(product):  #
     with p.memory.bank.ledger.write() as conn:
         conn.execute("DELETE FROM lexical")
         conn.execute("DELETE FROM lexical_words")
-        meta.set_cutting(conn, "1")
+        meta.put(conn, meta.CUTTING, "1")
     p.reopen()
     with p.memory.bank.ledger.read() as conn:
         assert conn.execute("SELECT count(*) FROM lexical WHERE lexical MATCH 'diyarbakir'").fetchone()[0]

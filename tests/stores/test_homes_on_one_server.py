@@ -33,7 +33,7 @@ def found(bank: Bank, query: str) -> list[str]:
 
 def store_of(bank: Bank) -> str | None:
     with bank.ledger.read() as conn:
-        return meta.store_id(conn)
+        return meta.get(conn, meta.STORE)
 
 
 def test_nothing_crosses_between_homes(server: str, tmp_path: Path) -> None:
@@ -77,10 +77,3 @@ def test_banks_of_one_home_share_its_collections_and_keep_its_id(server: str, tm
         assert store_of(again) == store
         again.reembed()
         assert store_of(again) == store
-
-
-def test_only_the_first_id_of_a_memory_counts(tmp_path: Path) -> None:
-    with open_bank(tmp_path) as bank, bank.ledger.write() as conn:
-        assert meta.store_id(conn) is None
-        assert [meta.put_store_id(conn, new) for new in ("a", "b")] == ["a", "a"]
-        assert meta.store_id(conn) == "a"
