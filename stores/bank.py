@@ -3,12 +3,13 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
+from functools import wraps
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from memcycle.core.edit import Applied, Edit, Event
 from memcycle.core.entry import Entry, Granularity, Kind, Status
@@ -21,7 +22,9 @@ from memcycle.core.turn import Turn
 from memcycle.core.world import World
 from memcycle.stores import doctor, edits, forgetting, maintenance, portable, sessions, undo
 from memcycle.stores.indexes import Indexes
-from memcycle.stores.ledger import entries, events, links, meta, probes, weights
+from memcycle.stores.ledger import entries as entry_rows
+from memcycle.stores.ledger import events, links, meta, weights
+from memcycle.stores.ledger import probes as probe_rows
 from memcycle.stores.ledger import sessions as session_rows
 from memcycle.stores.ledger import turns as turn_rows
 from memcycle.stores.ledger.columns import same_hash
@@ -37,10 +40,12 @@ from memcycle.stores.writer import Writer, unknown
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from memcycle.core.language.forget_requests import Request
     from memcycle.stores.doctor import Mended
     from memcycle.stores.search.request import Hit, SearchRequest
     from memcycle.stores.search.search import Ranking
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LEDGER_FILE = "ledger.sqlite3"
 _LISTED = 5
@@ -48,6 +53,28 @@ _LISTED = 5
 
 _STORE_FIELDS = ("timezone", "embedder", "chroma_url", "shards", "redact", "visibility")
 """Settings that the store itself depends on; the rest is the graphs' business."""
+
+
+def _look(ask: "Callable[Concatenate[sqlite3.Connection, P], T]") -> "Callable[Concatenate[Bank, P], T]":
+    """The method that asks the ledger one thing."""
+
+    @wraps(ask)
+    def method(bank: "Bank", /, *args: P.args, **options: P.kwargs) -> T:
+        with bank.ledger.look() as conn:
+            return ask(conn, *args, **options)
+
+    return method
+
+
+def _note(write: "Callable[Concatenate[sqlite3.Connection, P], T]") -> "Callable[Concatenate[Bank, P], T]":
+    """The method that writes one thing to the ledger."""
+
+    @wraps(write)
+    def method(bank: "Bank", /, *args: P.args, **options: P.kwargs) -> T:
+        with bank._write() as writer:
+            return write(writer.conn, *args, **options)
+
+    return method
 
 
 class Bank:
@@ -194,14 +221,14 @@ class Bank:
         """Gives the session's staged entries the vectors they miss, as far as the embedder works."""
         vectors = self.indexes.attended().vectors
         with self.ledger.look() as conn:
-            texts = [one.entry.text for one in entries.bare(conn, scope)]
+            texts = [one.entry.text for one in entry_rows.bare(conn, scope)]
         found = vectors.of_all_that_can(texts)
         if found:
             with self._write() as writer:
                 # Read anew: one may have been forgotten, and its row given to another.
-                bare = entries.bare(writer.conn, scope)
+                bare = entry_rows.bare(writer.conn, scope)
                 pairs = [(one.row, found[one.entry.text]) for one in bare if one.entry.text in found]
-                entries.set_vectors(writer.conn, pairs, vectors.id)
+                entry_rows.set_vectors(writer.conn, pairs, vectors.id)
 
     def turns(self, scope: Scope, ids: Iterable[str]) -> list[Turn]:
         """Turns by id, in the given order; unknown ones left out."""
@@ -209,7 +236,7 @@ class Bank:
         if not wanted:
             return []
         with self.ledger.look() as conn:
-            return entries.in_order(turn_rows.by_ids(conn, scope, wanted), wanted)
+            return entry_rows.in_order(turn_rows.by_ids(conn, scope, wanted), wanted)
 
     def before(self, scope: Scope, ids: Iterable[str]) -> dict[str, Said]:
         """By turn id what was said just before it in its session; of the first turn nothing."""
@@ -224,15 +251,8 @@ class Bank:
         with self.ledger.look() as conn:
             return turn_rows.of_session(conn, scope, session_of(scope), last=last, before=before)
 
-    def unprocessed(self, scope: Scope) -> list[Turn]:
-        """Turns not read to the end yet, of the scope's session or of all."""
-        with self.ledger.look() as conn:
-            return turn_rows.unprocessed(conn, scope)
-
-    def turn_states(self, scope: Scope, ids: Iterable[str]) -> dict[str, str]:
-        """State (staged, unextracted, extracted, processed) by turn id; unknown ids left out."""
-        with self.ledger.look() as conn:
-            return dict(turn_rows.states(conn, scope, ids))
+    unprocessed = _look(turn_rows.unprocessed)
+    turn_states = _look(turn_rows.states)
 
     def open_segment(self, scope: Scope) -> list[Turn]:
         """Turns of the scope's session after its last closed episode."""
@@ -252,12 +272,12 @@ class Bank:
         if not ids:
             return []
         with self.ledger.look() as conn:
-            return _entries(entries.in_order(entries.by_ids(conn, scope, ids), ids))
+            return _entries(entry_rows.in_order(entry_rows.by_ids(conn, scope, ids), ids))
 
     def find(self, scope: Scope, prefix: str) -> list[Entry]:
         """Entries of any status whose id begins so."""
         with self.ledger.look() as conn:
-            return _entries(entries.beginning(conn, scope, prefix))
+            return _entries(entry_rows.beginning(conn, scope, prefix))
 
     def raw_entries(self, scope: Scope, turn_ids: Iterable[str]) -> list[Entry]:
         """The recallable raw entries of turns, in conversation order."""
@@ -275,7 +295,7 @@ class Bank:
         if not wanted:
             return []
         with self.ledger.look() as conn:
-            return _entries(entries.by_turns(conn, scope, wanted, granularity, statuses))
+            return _entries(entry_rows.by_turns(conn, scope, wanted, granularity, statuses))
 
     def repeating(self, scope: Scope, texts: Iterable[str], said: Iterable[Turn] = ()) -> list[str]:
         """Ids of the recallable entries that say what these texts or messages say.
@@ -286,7 +306,7 @@ class Bank:
         hashes = {same_hash(self.redactor.text(text)) for text in texts}
         identities = {turn_rows.identity_of(self.redactor.turn(turn)) for turn in said if turn.message_id}
         with self.ledger.look() as conn:
-            return entries.repeating(conn, scope, hashes, identities) if hashes or identities else []
+            return entry_rows.repeating(conn, scope, hashes, identities) if hashes or identities else []
 
     def entries(
         self,
@@ -298,8 +318,8 @@ class Bank:
     ) -> list[Entry]:
         """Entries in conversation order: by session, first turn, granularity, id."""
         with self.ledger.read() as conn:
-            ids = entries.ids_of(conn, scope, granularity=granularity, kind=kind, statuses=statuses)
-            return _entries(entries.in_order(entries.by_ids(conn, scope, ids), ids))
+            ids = entry_rows.ids_of(conn, scope, granularity=granularity, kind=kind, statuses=statuses)
+            return _entries(entry_rows.in_order(entry_rows.by_ids(conn, scope, ids), ids))
 
     def by_time(
         self,
@@ -317,22 +337,18 @@ class Bank:
             words: Casefolded.
         """
         with self.ledger.read() as conn:
-            said = entries.by_time(conn, scope, granularity=granularity, kind=kind, statuses=statuses)
+            said = entry_rows.by_time(conn, scope, granularity=granularity, kind=kind, statuses=statuses)
             matching = (
                 one for one, text in said if not words or all(word in text.casefold() for word in words)
             )
             ids = list(islice(matching, limit))
-            return _entries(entries.in_order(entries.by_ids(conn, scope, ids), ids))
+            return _entries(entry_rows.in_order(entry_rows.by_ids(conn, scope, ids), ids))
 
-    def count(self, scope: Scope, *, statuses: Sequence[Status] = RECALLABLE) -> dict[Granularity, int]:
-        """How many entries there are, by granularity; granularities without any are left out."""
-        with self.ledger.look() as conn:
-            return entries.counts(conn, scope, statuses)
-
-    def is_empty(self, scope: Scope) -> bool:
-        """Whether nothing of the base scope may be found."""
-        with self.ledger.look() as conn:
-            return entries.is_empty(conn, scope)
+    count = _look(entry_rows.counts)
+    is_empty = _look(entry_rows.is_empty)
+    users = _look(entry_rows.users)
+    """Every user who has entries here, for whoever administers the home."""
+    saying = _look(forgetting.saying)
 
     def history(self, scope: Scope, entry_id: str) -> list[Event]:
         """Every change of an entry, of what it replaced and of what replaced it, oldest first.
@@ -341,7 +357,7 @@ class Bank:
             UnknownEntry: no such entry.
         """
         with self.ledger.read() as conn:
-            if entries.one(conn, scope, entry_id) is None:
+            if entry_rows.one(conn, scope, entry_id) is None:
                 raise unknown(entry_id)
             return events.of_entries(conn, scope, links.chain(conn, scope, entry_id))
 
@@ -352,20 +368,15 @@ class Bank:
             UnknownEntry: no such entry.
         """
         with self.ledger.read() as conn:
-            stored = entries.one(conn, scope, entry_id)
+            stored = entry_rows.one(conn, scope, entry_id)
             if stored is None:
                 raise unknown(entry_id)
             return _entries(forgetting.holders(conn, stored.entry))
 
-    def users(self) -> list[str]:
-        """Every user who has entries here, for whoever administers the home."""
-        with self.ledger.look() as conn:
-            return entries.users(conn)
-
     def speakers(self, scope: Scope) -> frozenset[str]:
         """Who speaks in what the scope may recall."""
         with self.ledger.read() as conn:
-            return spoken(conn, scope, entries.wall_of(scope, self.settings.visibility))[0]
+            return spoken(conn, scope, entry_rows.wall_of(scope, self.settings.visibility))[0]
 
     def search(self, request: "SearchRequest") -> list[list["Hit"]]:
         """For each query its hits, best first; see `Search.run`."""
@@ -424,20 +435,9 @@ class Bank:
             for edit in proposed
         ]
 
-    def decline(self, scope: Scope, changes: Iterable[str]) -> None:
-        """Keeps in mind, as hashes, changes that a person rejected."""
-        with self._write() as writer:
-            meta.bury(writer.conn, scope, "change", changes)
+    decline = _note(meta.decline)
 
-    def declined(self, scope: Scope, changes: Iterable[str]) -> bool:
-        """Whether a person rejected one of these changes."""
-        with self.ledger.look() as conn:
-            return any(meta.is_forgotten(conn, scope, "change", change) for change in changes)
-
-    def saying(self, scope: Scope, request: "Request") -> list[Entry]:
-        """Entries of any status of which a sentence has all the words that a request to forget names."""
-        with self.ledger.read() as conn:
-            return forgetting.saying(conn, scope, request)
+    declined = _look(meta.declined)
 
     def edit(self, scope: Scope, entry_id: str, text: str, *, why: str = "") -> Entry:
         """Replaces an entry by one with another text and returns that; see `edits.revise`."""
@@ -483,7 +483,7 @@ class Bank:
         """
         with self._write() as writer:
             known = [turn_rows.known(writer.conn, scope, turn) for turn in said]
-            raws = entries.by_turns(writer.conn, scope, [turn.id for turn in known if turn], "raw")
+            raws = entry_rows.by_turns(writer.conn, scope, [turn.id for turn in known if turn], "raw")
             meta.bury(writer.conn, scope, "turn", [turn_rows.identity_of(turn) for turn in said])
             forgetting.forget(writer, scope, raws)
         self.indexes.mirror.wipe()
@@ -505,32 +505,14 @@ class Bank:
         self.indexes.mirror.wipe()
         return deleted
 
-    def conflicts(self, scope: Scope) -> list[tuple[str, str, str]]:
-        """Pairs of contradicting entries that wait to be settled, each with its reason, oldest first."""
-        with self.ledger.look() as conn:
-            return links.conflicts(conn, scope)
-
-    def queue_conflict(self, scope: Scope, a: str, b: str, why: str) -> None:
-        """Leaves a pair of contradicting entries for the next write to settle."""
-        with self._write() as writer:
-            links.queue_conflict(writer.conn, scope, a, b, why)
-
-    def settle_conflicts(self, scope: Scope, pairs: Iterable[tuple[str, str]]) -> None:
-        """Takes pairs off the queue, after what came of them is written."""
-        with self._write() as writer:
-            links.settle_conflicts(writer.conn, scope, pairs)
+    conflicts = _look(links.conflicts)
+    queue_conflict = _note(links.queue_conflict)
+    settle_conflicts = _note(links.settle_conflicts)
 
     # Sessions
 
-    def sessions(self, scope: Scope) -> list[SessionInfo]:
-        """Sessions of the base scope, or the scope's one, as they began."""
-        with self.ledger.read() as conn:
-            return session_rows.infos(conn, scope)
-
-    def session_seq(self, scope: Scope) -> int | None:
-        """The number of the scope's session, which no other session ever has; None where there is none."""
-        with self.ledger.look() as conn:
-            return session_rows.seq_of(conn, scope)
+    sessions = _look(session_rows.infos)
+    session_seq = _look(session_rows.seq_of)
 
     def session(self, scope: Scope) -> SessionInfo:
         """The scope's session.
@@ -608,13 +590,7 @@ class Bank:
             waiting = turn_rows.staged(conn, scope, session, until=until)
             return waiting or turn_rows.of_session(conn, scope, session, before=until + 1)
 
-    def probes(self, scope: Scope, *, part: int | None = None) -> list[Probe]:
-        """What the scope's session was examined with, or all sessions of the base scope; one part or all.
-
-        As sessions began, then by part and number.
-        """
-        with self.ledger.look() as conn:
-            return probes.of_scope(conn, scope, part)
+    probes = _look(probe_rows.of_scope)
 
     def save_probes(
         self,

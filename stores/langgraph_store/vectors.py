@@ -71,8 +71,8 @@ def nearest(
             " that one, or make the vectors anew with `MemcycleStore.reembed`"
         )
     best: dict[int, float] = {}
-    for own in found.values():
-        for item, score in zip(own.items, (own.vectors @ query).tolist(), strict=True):
+    for own, vectors in found.values():
+        for item, score in zip(own, (vectors @ query).tolist(), strict=True):
             best[item] = max(score, best.get(item, score))
     return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))
 

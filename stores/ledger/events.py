@@ -19,7 +19,7 @@ from memcycle.core.entry import Entry
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.scope import Scope
 from memcycle.core.world import World
-from memcycle.stores.ledger.columns import json_list, to_json, to_time
+from memcycle.stores.ledger.columns import IN, json_list, to_json, to_time
 from memcycle.stores.ledger.schema import CHANGES_KEPT
 
 STATE = {
@@ -32,6 +32,10 @@ _INSERT = (
     "INSERT INTO events (id, change, undoes, at, scope_key, entry, action, actor, before, after, why)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+
+
+_ABOUT = f"WHERE scope_key = ? AND entry {IN} ORDER BY seq"
+_UNDONE = "(SELECT undoes FROM events WHERE scope_key = :scope AND undoes IS NOT NULL)"
 
 
 class Change(NamedTuple):
@@ -97,8 +101,8 @@ def record(
         _INSERT,
         [
             (
-                world.new_id(), change, undoes, at, entry.scope.key, entry.id, action, actor,
-                None if before is None else to_json(before), None if after is None else to_json(after), why,
+                world.new_id(), change, undoes, at, entry.scope.key, entry.id, action, actor, _json(before),
+                _json(after), why,
             )
             for entry, action, before, after in changes
         ],
@@ -113,9 +117,7 @@ def restore(conn: sqlite3.Connection, world: World, scope: Scope, lines: Iterabl
         [
             (
                 world.new_id(), changes[change], changes[undoes], to_time(event.at), scope.key,
-                event.entry_id, event.action, event.actor,
-                None if event.before is None else to_json(event.before),
-                None if event.after is None else to_json(event.after), event.why,
+                event.entry_id, event.action, event.actor, _json(event.before), _json(event.after), event.why,
             )
             for _, change, undoes, event in sorted(lines, key=lambda line: line.n)
         ],
@@ -126,8 +128,7 @@ def numbered(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict
     """The lines about each of the entries, oldest first, as `restore` takes them."""
     first = "(SELECT min(seq) FROM events o WHERE o.scope_key = e.scope_key AND o.change = e.{})"
     found = conn.execute(
-        f"SELECT *, {first.format('change')} AS of, {first.format('undoes')} AS back FROM events e"  # noqa: S608 - constants
-        " WHERE scope_key = ? AND entry IN (SELECT value FROM json_each(?)) ORDER BY seq",
+        f"SELECT *, {first.format('change')} AS of, {first.format('undoes')} AS back FROM events e {_ABOUT}",  # noqa: S608 - constants
         (scope.key, json_list(ids)),
     )
     lines: dict[str, list[Numbered]] = {}
@@ -139,19 +140,14 @@ def numbered(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict
 
 def of_entries(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> list[Event]:
     """The lines about any of the entries, oldest first."""
-    found = conn.execute(
-        "SELECT * FROM events WHERE scope_key = ? AND entry IN (SELECT value FROM json_each(?)) ORDER BY seq",
-        (scope.key, json_list(ids)),
-    )
-    return [_event(row) for row in found]
+    return list(map(_event, conn.execute(f"SELECT * FROM events {_ABOUT}", (scope.key, json_list(ids)))))  # noqa: S608
 
 
 def last_undoable(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> Logged | None:
     """The last replacement or deletion of any of the entries that was not taken back yet."""
     row = conn.execute(
-        "SELECT * FROM events WHERE scope_key = :scope AND entry IN (SELECT value FROM json_each(:ids))"
-        " AND action IN ('supersede', 'delete', 'expire') AND change NOT IN ("
-        "  SELECT undoes FROM events WHERE scope_key = :scope AND undoes IS NOT NULL)"
+        f"SELECT * FROM events WHERE scope_key = :scope AND change NOT IN {_UNDONE}"  # noqa: S608 - a constant
+        " AND entry IN (SELECT value FROM json_each(:ids)) AND action IN ('supersede', 'delete', 'expire')"
         " ORDER BY seq DESC LIMIT 1",
         {"scope": scope.key, "ids": json_list(ids)},
     ).fetchone()
@@ -164,8 +160,8 @@ def writes_by(conn: sqlite3.Connection, scope: Scope, entry: str, actor: str) ->
     That it was replaced or deleted counts only where the actor wrote nothing else to it.
     """
     found = conn.execute(
-        "SELECT *, change IN (SELECT undoes FROM events WHERE scope_key = :scope AND undoes IS NOT NULL)"
-        " AS undone FROM events WHERE scope_key = :scope AND entry = :entry AND actor = :actor"
+        f"SELECT *, change IN {_UNDONE} AS undone FROM events"  # noqa: S608 - a constant of ours
+        " WHERE scope_key = :scope AND entry = :entry AND actor = :actor"
         " AND action IN ('add', 'update', 'merge', 'supersede', 'delete', 'expire') ORDER BY seq DESC",
         {"scope": scope.key, "entry": entry, "actor": actor},
     ).fetchall()
@@ -176,14 +172,13 @@ def writes_by(conn: sqlite3.Connection, scope: Scope, entry: str, actor: str) ->
 def undone(conn: sqlite3.Connection, scope: Scope) -> dict[str, dict[str, str]]:
     """Replacements and expiries that were taken back: by change, the action by entry."""
     found = conn.execute(
-        "SELECT e.change, e.entry, e.action FROM events e WHERE e.scope_key = :scope AND e.change IN ("
-        "  SELECT undoes FROM events WHERE scope_key = :scope AND undoes IS NOT NULL)"
-        " AND e.action IN ('supersede', 'merge', 'update', 'expire')",
+        f"SELECT change, entry, action FROM events WHERE scope_key = :scope AND change IN {_UNDONE}"  # noqa: S608
+        " AND action IN ('supersede', 'merge', 'update', 'expire')",
         {"scope": scope.key},
     )
     changes: dict[str, dict[str, str]] = {}
-    for row in found:
-        changes.setdefault(row["change"], {})[row["entry"]] = row["action"]
+    for change, entry, action in found:
+        changes.setdefault(change, {})[entry] = action
     return changes
 
 
@@ -192,7 +187,7 @@ def of_change(conn: sqlite3.Connection, scope: Scope, change: str) -> list[Event
     found = conn.execute(
         "SELECT * FROM events WHERE scope_key = ? AND change = ? ORDER BY seq", (scope.key, change)
     )
-    return [_event(row) for row in found]
+    return list(map(_event, found))
 
 
 def erase(conn: sqlite3.Connection, scope: Scope, ids: Collection[str]) -> None:
@@ -213,10 +208,7 @@ def erase(conn: sqlite3.Connection, scope: Scope, ids: Collection[str]) -> None:
 
 def remove(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> None:
     """Removes the lines about entries, and leaves what other lines say of them."""
-    conn.execute(
-        "DELETE FROM events WHERE scope_key = ? AND entry IN (SELECT value FROM json_each(?))",
-        (scope.key, json_list(ids)),
-    )
+    conn.execute(f"DELETE FROM events WHERE scope_key = ? AND entry {IN}", (scope.key, json_list(ids)))  # noqa: S608
 
 
 def blank_reasons(conn: sqlite3.Connection, scope: Scope, stems: Collection[str]) -> None:
@@ -236,7 +228,7 @@ def blank_reasons(conn: sqlite3.Connection, scope: Scope, stems: Collection[str]
 def last_change(conn: sqlite3.Connection, scope: Scope) -> int | None:
     """The number of the base scope's last change; None where nothing was ever written, or all erased."""
     found = conn.execute("SELECT n FROM changes WHERE scope_key = ?", (scope.key,)).fetchone()
-    return int(found[0]) if found else None
+    return found and int(found[0])
 
 
 def changed_since(conn: sqlite3.Connection, scope: Scope, change: int) -> list[int] | None:
@@ -258,13 +250,10 @@ def changed_since(conn: sqlite3.Connection, scope: Scope, change: int) -> list[i
 
 
 def _event(row: sqlite3.Row) -> Event:
-    return Event(
-        id=row["id"],
-        at=datetime.fromisoformat(row["at"]),
-        entry_id=row["entry"],
-        action=row["action"],
-        actor=row["actor"],
-        before=None if row["before"] is None else json.loads(row["before"]),
-        after=None if row["after"] is None else json.loads(row["after"]),
-        why=row["why"],
-    )
+    told = {name: row[name] for name in ("id", "action", "actor", "why")}
+    states = {name: row[name] and json.loads(row[name]) for name in ("before", "after")}
+    return Event(at=datetime.fromisoformat(row["at"]), entry_id=row["entry"], **told, **states)
+
+
+def _json(state: dict[str, Any] | None) -> str | None:
+    return None if state is None else to_json(state)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memcycle.stores.ledger.columns import Vector, json_list, to_blob, to_json, to_time
+from memcycle.stores.ledger.columns import IN, Vector, json_list, to_blob, to_json, to_time
 
 Namespace = tuple[str, ...]
 
@@ -36,16 +36,9 @@ class StoredItem(NamedTuple):
 
 
 def _stored(row: sqlite3.Row) -> StoredItem:
-    number, namespace, key, value, created, updated, ttl = row
-    return StoredItem(
-        number,
-        tuple(json.loads(namespace)),
-        key,
-        value,
-        datetime.fromisoformat(created),
-        datetime.fromisoformat(updated),
-        ttl,
-    )
+    number, namespace, key, value, *times, ttl = row
+    created, updated = map(datetime.fromisoformat, times)
+    return StoredItem(number, tuple(json.loads(namespace)), key, value, created, updated, ttl)
 
 
 def _column(namespace: Namespace) -> str:
@@ -88,11 +81,8 @@ def latest(conn: sqlite3.Connection, prefix: Namespace, now: datetime | None) ->
 
 def by_rows(conn: sqlite3.Connection, rows: Iterable[int]) -> dict[int, StoredItem]:
     """Items by row; those gone are left out."""
-    found = conn.execute(
-        f"SELECT {_COLUMNS} FROM items i WHERE i.row IN (SELECT value FROM json_each(?))",  # noqa: S608
-        (json_list(rows),),
-    )
-    return {row["row"]: _stored(row) for row in found}
+    found = conn.execute(f"SELECT {_COLUMNS} FROM items i WHERE i.row {IN}", (json_list(rows),))  # noqa: S608
+    return {one.row: one for one in map(_stored, found)}
 
 
 def namespaces(conn: sqlite3.Connection, now: datetime | None) -> list[Namespace]:
@@ -178,25 +168,12 @@ def _expiry(now: datetime, ttl: float | None) -> str | None:
 
 def count(conn: sqlite3.Connection, now: datetime) -> tuple[int, int]:
     """How many items the home holds, and how many of them are past their time at `now`."""
-    row = conn.execute(
-        "SELECT count(*), count(*) FILTER (WHERE expires_at <= ?) FROM items", (to_time(now),)
-    ).fetchone()
-    return int(row[0]), int(row[1])
+    query = "SELECT count(*), count(*) FILTER (WHERE expires_at <= ?) FROM items"
+    stored, expired = conn.execute(query, (to_time(now),)).fetchone()
+    return stored, expired
 
 
 # Vectors
-
-
-class ItemVectors(NamedTuple):
-    """Vectors of items.
-
-    Attributes:
-        items: Row of the item that each belongs to, (n,).
-        vectors: (n, dim).
-    """
-
-    items: list[int]
-    vectors: Vector
 
 
 def put_vectors(
@@ -212,8 +189,8 @@ def put_vectors(
 
 def vectors_below(
     conn: sqlite3.Connection, prefix: Namespace, now: datetime | None
-) -> dict[str, ItemVectors]:
-    """The vectors of items at or below a namespace, by embedder."""
+) -> dict[str, tuple[list[int], Vector]]:
+    """The vectors of items at or below a namespace, by embedder: the item of each, and they, (n, dim)."""
     # CROSS: from a thousand items on SQLite would begin at the vectors, and read those of all namespaces.
     found = conn.execute(
         "SELECT v.item, v.embedder, v.vector FROM items i CROSS JOIN item_vectors v ON v.item = i.row"  # noqa: S608
@@ -226,7 +203,7 @@ def vectors_below(
         own.append(item)
         blobs.append(vector)
     return {
-        embedder: ItemVectors(own, np.frombuffer(b"".join(blobs), dtype=np.float32).reshape(len(own), -1))
+        embedder: (own, np.frombuffer(b"".join(blobs), dtype=np.float32).reshape(len(own), -1))
         for embedder, (own, blobs) in of_embedder.items()
     }
 
@@ -253,7 +230,5 @@ def foreign_paths(
 
 def count_vectors(conn: sqlite3.Connection) -> dict[str, int]:
     """How many vectors the home's items have, by embedder."""
-    found = conn.execute(
-        "SELECT embedder, count(*) AS n FROM item_vectors GROUP BY embedder ORDER BY embedder"
-    )
-    return {row["embedder"]: row["n"] for row in found}
+    found = conn.execute("SELECT embedder, count(*) FROM item_vectors GROUP BY embedder ORDER BY embedder")
+    return dict(found.fetchall())

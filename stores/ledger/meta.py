@@ -111,6 +111,16 @@ def is_forgotten(conn: sqlite3.Connection, scope: Scope, kind: Forgotten, value:
     return found.fetchone() is not None
 
 
+def decline(conn: sqlite3.Connection, scope: Scope, changes: Iterable[str]) -> None:
+    """Keeps in mind, as hashes, changes that a person rejected."""
+    bury(conn, scope, "change", changes)
+
+
+def declined(conn: sqlite3.Connection, scope: Scope, changes: Iterable[str]) -> bool:
+    """Whether a person rejected one of these changes."""
+    return any(is_forgotten(conn, scope, "change", change) for change in changes)
+
+
 def erase_tombstones(conn: sqlite3.Connection, scope: Scope) -> None:
     """Removes the tombstones of a base scope."""
     conn.execute("DELETE FROM tombstones WHERE owner = ?", (digest(scope.key),))

@@ -164,8 +164,8 @@ def unprocessed(conn: sqlite3.Connection, scope: Scope) -> list[Turn]:
     return _where(conn, rest, scope.key, scope.session)
 
 
-def states(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, TurnState]:
-    """State by turn id; unknown ids are left out."""
+def states(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> dict[str, str]:
+    """State (staged, unextracted, extracted, processed) by turn id; unknown ids left out."""
     return dict(conn.execute(f"SELECT id, state FROM turns {_BY_ID}", (scope.key, json_list(ids))).fetchall())  # noqa: S608
 
 
