@@ -51,97 +51,52 @@ _YES_NO = re.compile(rf"^\W*(?:(?:and|but|so|also)\s+|in [\w ]+,\s+)?{_AUXILIARY
 _CHOICE = re.compile(r"\b(\w[\w' .-]*?)\s+or\s+(\w[\w' .-]*)", re.IGNORECASE)
 _FIRST_WH = re.compile(r"\b(?:who|whom|whose|what|which|where|when|why|how)\b", re.IGNORECASE)
 
-_FOREIGN: dict[str, tuple[tuple[Slot, str], ...]] = {
-    "de": (
-        ("how_many", r"\bwie ?viele?\b|\bwie oft\b|\bwie alt\b"),
-        ("how_long", r"\bwie lange\b"),
-        ("when", r"\bwann\b"),
-        ("why", r"\b(?:warum|wieso|weshalb)\b"),
-        ("who", r"\b(?:wer|wen|wem|wessen)\b"),
-        ("where", r"\b(?:wo|wohin|woher)\b"),
-        ("which", r"\bwelche[rsnm]?\b"),
-        ("what", r"\bwas\b(?!\s+\w+\s*$)"),
-        ("how", r"\bwie\b"),
-        ("yes_no", r"^\W*(?:ist|sind|hat|haben|kann|wird|war|hast|bist)\b"),
+# In other languages the first in this order decides.
+_FOREIGN: tuple[tuple[Slot, str], ...] = (
+    (
+        "how_long",
+        r"\b(?:wie lange|combien de temps|depuis quand|cuánto tiempo)\b|多久|多长时间",
     ),
-    "fr": (
-        ("how_long", r"\bcombien de temps\b|\bdepuis quand\b"),
-        ("how_many", r"\bcombien\b|\bquel âge\b"),
-        ("when", r"\bquand\b"),
-        ("why", r"\bpourquoi\b"),
-        ("where", r"\b(?:où|d'où)\b"),
-        ("who", r"^\W*(?:à |avec )?qui\b"),
-        ("which", r"\bquel(?:le)?s?\b|\blequel\b"),
-        ("how", r"\bcomment\b"),
-        ("yes_no", r"^\W*est-ce qu"),
-        ("what", r"\b(?:qu'est-ce|que|quoi)\b|\bqu'"),
+    (
+        "how_many",
+        r"\b(?:wie ?viele?|wie oft|wie alt|combien|quel âge|cuánt[oa]s?|quant[oaie]s?|сколько)\b"
+        r"|多少|几[个次岁]|幾[個次歲]|いくつ|何[人個回歳]",
     ),
-    "es": (
-        ("how_long", r"\bcuánto tiempo\b"),
-        ("how_many", r"\bcuánt[oa]s?\b"),
-        ("when", r"\bcuándo\b"),
-        ("why", r"\bpor qué\b"),
-        ("who", r"\bquién(?:es)?\b"),
-        ("where", r"\b(?:dónde|adónde)\b"),
-        ("which", r"\bcuál(?:es)?\b"),
-        ("how", r"\bcómo\b"),
-        ("what", r"\bqué\b"),
+    (
+        "when",
+        r"\b(?:wann|quand|cuándo|quando|когда)\b|什么时候|何时|哪(?:一)?[天年月]|几号|幾時|什麼時候|いつ",
     ),
-    "it": (
-        ("how_many", r"\bquant[oaie]\b"),
-        ("when", r"\bquando\b"),
-        ("why", r"\bperché\b"),
-        ("who", r"^\W*chi\b"),
-        ("where", r"\bdove\b|\bdov'è\b"),
-        ("which", r"\bquale?i?\b"),
-        ("what", r"\bche cosa\b|\bcosa\b"),
+    (
+        "why",
+        r"\b(?:warum|wieso|weshalb|pourquoi|por qu[eé]|perché|почему|зачем)\b"
+        r"|为什么|為什麼|为何|なぜ|どうして",
     ),
-    "pt": (
-        ("how_many", r"\bquant[oa]s?\b"),
-        ("when", r"\bquando\b"),
-        ("why", r"\bpor que\b"),
-        ("who", r"\bquem\b"),
-        ("where", r"\bonde\b"),
-        ("which", r"\bqua(?:l|is)\b"),
-        ("what", r"\bo que\b"),
+    (
+        "who",
+        r"\b(?:wer|wen|wem|wessen|quién(?:es)?|quem|к(?:то|ого|ому|ем))\b|^\W*(?:chi|(?:à |avec )?qui)\b"
+        r"|谁|誰|だれ",
     ),
-    "zh": (
-        ("how_long", r"多久|多长时间"),
-        ("when", r"什么时候|何时|哪(?:一)?[天年月]|几号|幾時|什麼時候"),
-        ("how_many", r"多少|几[个次岁]|幾[個次歲]"),
-        ("why", r"为什么|為什麼|为何"),
-        ("who", r"谁|誰"),
-        ("where", r"在?哪[里儿裡]|什么地方|在哪"),
-        ("which", r"哪[个一些種种]"),
-        ("how", r"怎么|怎样|如何|怎麼"),
-        ("yes_no", r"[吗嗎][?？]?\s*$"),
-        ("what", r"什么|什麼|啥"),
+    (
+        "where",
+        r"\b(?:wo|wohin|woher|où|d'où|dónde|adónde|dove|dov'è|onde|где|куда|откуда)\b"
+        r"|在?哪[里儿裡]|什么地方|在哪|どこ",
     ),
-    "ja": (
-        ("when", r"いつ"),
-        ("who", r"誰|だれ"),
-        ("where", r"どこ"),
-        ("how_many", r"いくつ|何[人個回歳]"),
-        ("why", r"なぜ|どうして"),
-        ("which", r"どの|どれ"),
-        ("how", r"どう"),
-        ("what", r"何|なに"),
+    (
+        "which",
+        r"\b(?:welche[rsnm]?|(?:le)?quel(?:le)?s?|cuál(?:es)?|quale?i?|quais|как(?:ой|ая|ое|ие))\b"
+        r"|哪[个一些種种]|どの|どれ",
     ),
-    "ru": (
-        ("how_many", r"\bсколько\b"),
-        ("when", r"\bкогда\b"),
-        ("why", r"\b(?:почему|зачем)\b"),
-        ("who", r"\bк(?:то|ого|ому|ем)\b"),
-        ("where", r"\b(?:где|куда|откуда)\b"),
-        ("which", r"\bкак(?:ой|ая|ое|ие)\b"),
-        ("how", r"\bкак\b"),
-        ("what", r"\bчто\b"),
+    ("how", r"\b(?:wie|comment|cómo|как)\b|怎么|怎样|如何|怎麼|どう"),
+    (
+        "yes_no",
+        r"^\W*(?:(?:ist|sind|hat|haben|kann|wird|war|hast|bist)\b|est-ce qu)|[吗嗎][?？]?\s*$",
     ),
-}  # fmt: skip
-_FOREIGN_COMPILED = {
-    language: tuple((slot, re.compile(pattern, re.IGNORECASE)) for slot, pattern in rules)
-    for language, rules in _FOREIGN.items()
-}
+    (
+        "what",
+        r"\b(?:was(?!\s+\w+\s*$)|quoi|qué|cosa|o que|что)\b|^\W*que\b|\bqu'|什么|什麼|啥|何|なに",
+    ),
+)
+_OTHERS = tuple((slot, re.compile(pattern, re.IGNORECASE)) for slot, pattern in _FOREIGN)
 _FUNCTION_WORDS = {
     "en": "the a an of to and is was did does what which who when where how why in on for with has "
     "have her his as i would will do are were can could should be been about from he she it "
@@ -215,31 +170,21 @@ _UNMARKED = re.compile(
     rf"|\A(?:ใคร|ทำไม|{_LAO})|ប៉ុន្មាន|(?:ណា|អ្វី|ឬទេ)\W*\Z|(?:လဲ|လား)\W*\Z"
 )
 """How one asks in Thai, Lao, Khmer and Burmese, which do without a mark."""
-NOTHING = {
-    "en": "I have nothing on that.",
-    "de": "Dazu weiß ich nichts.",
-    "fr": "Je n'ai rien à ce sujet.",
-    "es": "No tengo nada sobre eso.",
-    "it": "Non ho nulla su questo.",
-    "pt": "Não tenho nada sobre isso.",
-    "zh": "我没有这方面的记录。",
-    "ja": "それについての記録はありません。",
-    "ko": "그에 대한 기록이 없습니다.",
-    "ru": "Об этом у меня ничего нет.",
+_SAYS = {
+    "en": ("I have nothing on that.", "no longer so"),
+    "de": ("Dazu weiß ich nichts.", "gilt nicht mehr"),
+    "fr": ("Je n'ai rien à ce sujet.", "ce n'est plus le cas"),
+    "es": ("No tengo nada sobre eso.", "ya no es así"),
+    "it": ("Non ho nulla su questo.", "ora non più"),
+    "pt": ("Não tenho nada sobre isso.", "já não é assim"),
+    "zh": ("我没有这方面的记录。", "现已不再如此"),
+    "ja": ("それについての記録はありません。", "今は違います"),
+    "ko": ("그에 대한 기록이 없습니다.", "지금은 아님"),
+    "ru": ("Об этом у меня ничего нет.", "больше не так"),
 }
+NOTHING = {language: nothing for language, (nothing, _) in _SAYS.items()}
 """What it says where it has nothing, by language."""
-ENDED = {
-    "en": "no longer so",
-    "de": "gilt nicht mehr",
-    "fr": "ce n'est plus le cas",
-    "es": "ya no es así",
-    "it": "ora non più",
-    "pt": "já não é assim",
-    "zh": "现已不再如此",
-    "ja": "今は違います",
-    "ko": "지금은 아님",
-    "ru": "больше не так",
-}
+ENDED = {language: ended for language, (_, ended) in _SAYS.items()}
 """What it says of what holds no more."""
 _ABSTAINS = re.compile(
     r"""^\W*(?:sorry,?\s+|unfortunately,?\s+)?(?:
@@ -291,9 +236,11 @@ def function_words(text: str) -> frozenset[str]:
 def bare(question: str) -> str:
     """A question without its words of asking; an English one as it is, since those are stopwords."""
     language = question_language(question)
-    for _, pattern in _FOREIGN_COMPILED.get(language, ()):
+    if language == "en":
+        return " ".join(question.split())
+    for _, pattern in _OTHERS:
         question = pattern.sub(" ", question)
-    small = _SMALL.get(language, frozenset()) if language != "en" else frozenset[str]()
+    small = _SMALL.get(language, frozenset())
     return " ".join(word for word in question.split() if word.casefold().strip("¿?¡!.,") not in small)
 
 
@@ -303,11 +250,8 @@ def asked_slot(question: str) -> Slot:
     A choice ("tea or coffee?") is `which`. Lists are told from their plural noun ("which cities").
     """
     text = question[:MAX_QUESTION]
-    language = question_language(text)
-    if language != "en":
-        return next(
-            (slot for slot, pattern in _FOREIGN_COMPILED.get(language, ()) if pattern.search(text)), "other"
-        )
+    if question_language(text) != "en":
+        return next((slot for slot, pattern in _OTHERS if pattern.search(text)), "other")
     if _YES_NO.match(text):
         return "which" if choices(text) else "yes_no"
     first = _FIRST_WH.search(text)
@@ -324,7 +268,7 @@ def opens_as_question(text: str) -> bool:
     """Whether a text of another language than English begins with one of its words of asking; a Chinese one
     may end with it."""
     language = question_language(text)
-    found = [match for _, rule in _FOREIGN_COMPILED.get(language, ()) for match in rule.finditer(text)]
+    found = [match for _, rule in _OTHERS if language != "en" for match in rule.finditer(text)]
     begins = any(not text[: match.start()].strip(" ¿¡") for match in found)
     return begins or (language == "zh" and any(match.end() == len(text.rstrip()) for match in found))
 
