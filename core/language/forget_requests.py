@@ -5,13 +5,12 @@ quotation and a supposition ask for nothing; "delete the file" asks for somethin
 """
 
 import re
-import unicodedata
 from typing import NamedTuple
 
-from memcycle.core.language.matter import core_of
+from memcycle.core.language.matter import statement_of
 from memcycle.core.language.questions import function_words, is_question, question_language
 from memcycle.core.language.sentences import FENCE, NEGATION, split_sentences
-from memcycle.core.language.tokens import CHANGING, STOPWORDS, based, stems, tokenize, word_set
+from memcycle.core.language.tokens import CHANGING, STOPWORDS, base_stems, tokenize, unaccented, word_set
 
 _I = r"(?:i|i['’]\w+|we|my|our|he|she|they|you|your|it|the|his|her|their|there|a|an|(?-i:[A-Z])\w+)\b"
 _DATA = "number|address|name|birthday|age|e-?mail|phone|details|data|password|pin|job|diagnosis|salary|diet"
@@ -178,7 +177,7 @@ def _made(text: str, named: str, *, whole: bool = False, topic: bool = False) ->
 def telling(text: str) -> frozenset[str]:
     """Stems of the words of a text that tell something."""
     small = (function_words(text) | STOPWORDS | _EMPTY) - {"ill", "shed", "hell", "wed"}  # no "I'll" here
-    pairs = zip(tokenize(text), based(stems(text)), strict=True)
+    pairs = zip(tokenize(text), base_stems(text), strict=True)
     return frozenset(stem for word, stem in pairs if word not in small)
 
 
@@ -212,13 +211,11 @@ def repeats(request: Request, text: str) -> bool:
 
 
 def _holding(request: Request, text: str) -> list[str]:
-    folded = "".join(
-        c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c)
-    )
+    folded = unaccented(text.casefold())
     alike = (word[:-2] for word in request.words - CHANGING if len(word) > SHORT and word.isalpha())
     if not all(word in folded for word in alike if word.isascii()):
         return []
-    return [one for _, _, one in split_sentences(text) if request.words <= frozenset(based(stems(one)))]
+    return [one for _, _, one in split_sentences(text) if request.words <= frozenset(base_stems(one))]
 
 
 def _says(request: Request, sentence: str, speaker: str | None) -> bool:
@@ -226,8 +223,8 @@ def _says(request: Request, sentence: str, speaker: str | None) -> bool:
         return True
     if bool(NEGATION.search(request.named)) != bool(NEGATION.search(sentence)):
         return False
-    asked, said = core_of(request.named, speaker), core_of(sentence, speaker)
-    if not asked.whose & said.whose:
+    asked, said = statement_of(request.named, speaker), statement_of(sentence, speaker)
+    if not (asked and said and asked.whose & said.whose):
         return False
     if question_language(sentence) != "en" or not request.named.isascii():
         return len(telling(sentence) - request.words) <= MORE
@@ -236,4 +233,4 @@ def _says(request: Request, sentence: str, speaker: str | None) -> bool:
 
 def bears_on(request: Request, text: str) -> bool:
     """Whether a text that a role named speaks of what a request names: half of its words stand there."""
-    return 2 * len(request.words & frozenset(based(stems(text)))) >= len(request.words)
+    return 2 * len(request.words & frozenset(base_stems(text))) >= len(request.words)

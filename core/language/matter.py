@@ -12,7 +12,7 @@ from typing import NamedTuple
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import function_words
 from memcycle.core.language.sentences import NEGATION, split_sentences
-from memcycle.core.language.tokens import IRREGULAR, based, per_text, stems, tokenize, word_set
+from memcycle.core.language.tokens import IRREGULAR, base_stems, per_text, tokenize, word_set
 
 _TRADES = (
     "teacher|nurse|doctor|engineer|baker|pilot|chef|cook|clerk|lawyer|dentist|manager|developer|programmer"
@@ -97,12 +97,10 @@ _CHANGING = word_set(
 """What they follow is what is spoken of: "the deadline moved"."""
 _HAVING = word_set("has have had having hat habe tiene tengo ha ho tem tenho")
 _VAGUE = frozenset(
-    based(
-        stems(
-            "favourite favorite new old current own really very just still now currently recently lately "
-            "back first longer anymore always usually often sometimes never instead go went up down "
-            "year month week day time one two three four five six seven eight nine ten"
-        )
+    base_stems(
+        "favourite favorite new old current own really very just still now currently recently lately back "
+        "first longer anymore always usually often sometimes never instead go went up down "
+        "year month week day time one two three four five six seven eight nine ten"
     )
 )
 _DENYING = word_set(
@@ -141,7 +139,7 @@ MOST, LONGEST = 4, 400
 """Sentences of a statement that are looked at, and characters of each."""
 
 
-class _Statement(NamedTuple):
+class Statement(NamedTuple):
     """A sentence taken apart.
 
     Attributes:
@@ -160,6 +158,11 @@ class _Statement(NamedTuple):
     ending: bool
     now: bool
 
+    @property
+    def words(self) -> frozenset[str]:
+        """What is said and of what, without circumstances."""
+        return self.things | {self.head}
+
 
 def same_matter(new: str, speaker: str | None, old: str, other: str | None) -> bool:
     """Whether a new statement speaks of what an old one speaks of, so that it may take its place.
@@ -170,17 +173,9 @@ def same_matter(new: str, speaker: str | None, old: str, other: str | None) -> b
     return any(_bears_on(one, two) for one in _read(new, speaker) for two in _read(old, other))
 
 
-class Core(NamedTuple):
-    """Whom a sentence is about, and the words of what is said and of what, without circumstances."""
-
-    whose: frozenset[str]
-    words: frozenset[str]
-
-
-def core_of(text: str, speaker: str | None) -> Core:
-    """The core of a text's first sentence."""
-    first = next(iter(_read(text, speaker)), None)
-    return Core(first.whose, first.things | {first.head}) if first else Core(frozenset(), frozenset())
+def statement_of(text: str, speaker: str | None) -> Statement | None:
+    """A text's first sentence, which its `speaker` says; None of a text without any."""
+    return next(iter(_read(text, speaker)), None)
 
 
 def same_slot(one: str, speaker: str | None, two: str, other: str | None) -> bool:
@@ -192,7 +187,7 @@ def same_slot(one: str, speaker: str | None, two: str, other: str | None) -> boo
     )
 
 
-def _bears_on(new: _Statement, old: _Statement) -> bool:
+def _bears_on(new: Statement, old: Statement) -> bool:
     if not new.whose & old.whose:
         return False
     if new.slots & old.slots or old.main in new.left:
@@ -201,17 +196,16 @@ def _bears_on(new: _Statement, old: _Statement) -> bool:
         named = old.main in new.things and new.main in old.things
         alone = not (new.things and old.things) and new.head not in ("be", "have")
         return named or alone or new.now
-    told, known = new.things | {new.head}, old.things | {old.head}
-    return new.ending and old.main in told and new.main in known
+    return new.ending and old.main in new.words and new.main in old.words
 
 
 @per_text(2048)
-def _read(text: str, speaker: str | None) -> tuple[_Statement, ...]:
+def _read(text: str, speaker: str | None) -> tuple[Statement, ...]:
     """Cached: a new statement is held against one stored one after another."""
     return tuple(_statement(one[:LONGEST], speaker) for _, _, one in split_sentences(text)[:MOST])
 
 
-def _statement(sentence: str, speaker: str | None) -> _Statement:
+def _statement(sentence: str, speaker: str | None) -> Statement:
     whose, rest = _subject(_LEAD.sub("", sentence), speaker)
     small = function_words(sentence) | whose | frozenset(tokenize(speaker or "")) | _DENYING
     head, things = _said(rest, small)
@@ -219,7 +213,7 @@ def _statement(sentence: str, speaker: str | None) -> _Statement:
     slots = {slot for slot, pattern in _SLOTS.items() if pattern.match(rest)}
     if any("'s " in one for one in whose) and _IS_NAMED.match(rest):
         slots.add("who it is")
-    return _Statement(
+    return Statement(
         whose=whose,
         head=head,
         things=frozenset(things),
@@ -290,5 +284,4 @@ def _said(rest: str, small: frozenset[str]) -> tuple[str, list[str]]:
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
-    tokens = tokenize(text)
-    return zip(tokens, based(stems(text)), strict=True)
+    return zip(tokenize(text), base_stems(text), strict=True)

@@ -12,11 +12,10 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*\.?", re.UNICODE)
 _SENTENCE_END = re.compile(r"[.!?…:\n\"“”)\]]\s*$")
 _TITLES = word_set("mr mrs ms miss dr prof professor uncle aunt aunty grandma grandpa sir coach")
 _PLACE_BEFORE = word_set("in at near around across throughout within of the a an this that our my")
-_NEVER = word_set(
+_CALENDAR = frozenset(MONTHS) | frozenset(WEEKDAYS)
+_NEVER = _CALENDAR | word_set(
     """
-    i i'm i've i'll i'd ok okay yes no hey hi hello wow oh thanks thank sure well god lol omg monday
-    tuesday wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december jan feb mar apr jun jul aug sep sept oct nov dec christmas
+    i i'm i've i'll i'd ok okay yes no hey hi hello wow oh thanks thank sure well god lol omg christmas
     easter thanksgiving halloween hanukkah diwali ramadan eid new year valentine's valentine english
     french german spanish italian chinese japanese korean russian american british european african
     asian indian mexican canadian irish greek swedish dutch portuguese latin arabic turkish australian
@@ -44,7 +43,6 @@ _SUBJECT_BEFORE = word_set(
     """
 )
 _LANDFORMS = word_set("lake mount mt river cape fort port isle island gulf bay")
-_CALENDAR = frozenset(MONTHS) | frozenset(WEEKDAYS)
 _ENTITY = re.compile(
     r"[\"“](?P<quoted>[^\"”]{2,60})[\"”]|(?P<span>[A-Z][\w’'+&-]*(?:\s+(?:(?:of|the|de|and"
     r"|for)\s+)?[A-Z0-9][\w’'+&-]*)*)"

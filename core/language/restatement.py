@@ -7,12 +7,19 @@ to Oslo), in another tense, or with a word more that changes the sense (almost, 
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from memcycle.core.language.tokens import IRREGULAR, STOPWORDS, per_text, stems, tokenize, word_set
+from memcycle.core.language.tokens import (
+    IRREGULAR,
+    STOPWORDS,
+    base_stems,
+    per_text,
+    stems,
+    tokenize,
+    unaccented,
+    word_set,
+)
 
 Relation = Literal["same", "more", "less"]
 
@@ -42,20 +49,18 @@ _CHANGING = word_set(
     may might could would should must can will shall wouldnt
     maybe perhaps possibly probably apparently allegedly supposedly almost nearly partly briefly anymore yet
     again another other different new next last previous former formerly ex fake once twice longer
-    half both all every each some many few most several any
-    hope hopes hoped hoping want wants wanted wanting wish wishes wished plan plans planned planning intend
-    intends intended try tries tried trying attempt attempts attempted fail fails failed failing refuse
-    refuses refused decline declines declined avoid avoids avoided stop stops stopped quit quits cease ceased
-    start starts started begin begins began consider considers considered considering think thinks thought
-    believe believes believed say says said claim claims claimed tell tells told ask asks asked doubt doubts
-    doubted deny denies denied dream dreams dreamed dreamt imagine imagines imagined pretend pretends
-    pretended expect expects expected suppose supposed seem seems seemed cancel cancels cancelled canceled
-    postpone postponed delay delayed forget forgets forgot forgotten regret regrets regretted used forbid
-    forbade prevent prevents prevented offer offers offered promise promises promised agree agrees agreed
-    decide decides decided threaten threatened need needs needed worry worries worried joke joked
+    half both all every each some many few most several any used dreamt forbade
     """
 )
-"""Words whose addition makes another statement, whatever else is the same."""
+_RULING = frozenset(
+    base_stems(
+        "hope want wish plan intend try attempt fail refuse decline avoid stop quit cease start begin "
+        "consider think believe say claim tell ask doubt deny dream imagine pretend expect suppose seem "
+        "cancel postpone delay forget regret forbid prevent offer promise agree decide threaten need worry "
+        "joke"
+    )
+)
+"""Words whose addition makes another statement, whatever else is the same; the second in all their forms."""
 _NUMBERS = word_set(
     """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
@@ -175,37 +180,30 @@ def _jaccard(one: frozenset[str], two: frozenset[str]) -> float:
 
 def _added(less: Sequence[_Word], more: Sequence[_Word]) -> list[list[_Word]] | None:
     """The runs of words that `more` has beyond `less`; None where it lacks one, or begins with its own."""
-    left = list(less)
-    own: list[int] = []
-    for at, word in enumerate(more):
-        if left and _is_form(left[0], word):
+    left, runs, known = list(less), list[list[_Word]](), True
+    for word in more:
+        before, known = known, bool(left) and _is_form(left[0], word)
+        if known:
             left.pop(0)
+        elif before:
+            runs.append([word])
         else:
-            own.append(at)
-    if left or (own and own[0] == 0):
-        return None
-    breaks = [0, *(n for n, (a, b) in enumerate(pairwise(own), 1) if b != a + 1), len(own)]
-    return [[more[at] for at in own[start:end]] for start, end in pairwise(breaks) if start < end]
+            runs[-1].append(word)
+    return None if left or (runs and runs[0][0] is more[0]) else runs
 
 
 def _is_form(one: _Word, two: _Word) -> bool:
     """Whether two words are one, inflected; another tense is another word."""
     if one.stem != two.stem:
         return False
-    left, right = _plain(one.form), _plain(two.form)
+    left, right = unaccented(one.form), unaccented(two.form)
     if left == right or not (left.isalpha() and right.isalpha()):
         return True
     if left.endswith("ed") != right.endswith("ed"):
         return False
-    shared = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), None)
-    at = min(len(left), len(right)) if shared is None else shared
+    shared = min(len(left), len(right))
+    at = next((n for n in range(shared) if left[n] != right[n]), shared)
     return bool(_ENDINGS.match(left[at:]) and _ENDINGS.match(right[at:]))
-
-
-@per_text(2048)
-def _plain(form: str) -> str:
-    """Without accents, which people leave out."""
-    return "".join(c for c in unicodedata.normalize("NFKD", form) if not unicodedata.combining(c))
 
 
 def _is_detail(run: Sequence[_Word]) -> bool:
@@ -213,7 +211,7 @@ def _is_detail(run: Sequence[_Word]) -> bool:
     content = [word for word in run if word.content]
     if not content or not run[-1].content or any(word.form in _CHANGING for word in run):
         return False
-    if any(word.rules for word in content):
+    if any(word.rules or not _RULING.isdisjoint(base_stems(word.form)) for word in content):
         return False
     first = content[0]
     return not first.joined or first.form in _NAMING or first.form.endswith("ly")

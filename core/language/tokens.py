@@ -137,6 +137,11 @@ def _fold(text: str) -> str:
     return folded.replace("ı", "i").replace("i\u0307", "i")
 
 
+def unaccented(text: str) -> str:
+    """Without accents, which people leave out."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+
+
 def _word(word: str) -> Iterator[str]:
     """Possessives lose their 's; contractions are joined.
 
@@ -206,7 +211,7 @@ def _stem(token: str) -> str:
         return token.lstrip("0") or "0"  # 07 May is 7 May
     plain = token
     if not token.isascii():
-        bare = "".join(c for c in unicodedata.normalize("NFKD", token) if not unicodedata.combining(c))
+        bare = unaccented(token)
         plain = bare if bare.isascii() and bare else token  # José is also typed Jose
     return str(_STEMMER.stem(plain)) if _ENGLISH.match(plain) else plain
 
