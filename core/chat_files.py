@@ -4,7 +4,7 @@ Each chat of a file becomes a session, named by its own id where it has one, so 
 same chats is known again. What is no part of what was said is left out, and told of.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
@@ -54,23 +54,20 @@ def read_chats(items: Sequence[Any], *, zone: tzinfo, name: str, now: datetime) 
     Raises:
         BadInput: a bad message; names the chat, the message and the field.
     """
-    if _is_snapshot(items):
-        items = [items]
-    of_one = bool(items) and _is_message(items[0])
-    if not of_one and not (items and _is_chat(items[0])):
+    items = [_named(item) for item in ([items] if _named(items) is not items else items)]
+    kinds = {"message": _is_message, "chat": _is_chat}
+    kind = next((kind for kind, fits in kinds.items() if items and fits(items[0])), None)
+    if kind is None:
         return None
-    wrong = next(
-        (n for n, one in enumerate(items, 1) if not (_is_message if of_one else _is_chat)(one)), None
-    )
-    if wrong is not None:
-        raise BadInput(f"record {wrong} is no {'message' if of_one else 'chat'}, as record 1 is")
+    for number, item in enumerate(items, 1):
+        if not kinds[kind](item):
+            raise BadInput(f"record {number} is no {kind}, as record 1 is")
     unread = Unread()
-    chats = [_Chat(None, None, items)] if of_one else [_chat(item, unread) for item in items]
+    chats = [_Chat(None, None, items)] if kind == "message" else [_chat(item, unread) for item in items]
     sessions: dict[str, list[_Chat]] = {}
     for number, chat in enumerate(chats, start=1):
-        where = f"chat {number}"
         own = name if len(chats) == 1 else f"{name}-{number}"
-        session = own if chat.id is None else read_name(where, {"id": chat.id}, "id")
+        session = own if chat.id is None else read_name(f"chat {number}", {"id": chat.id}, "id")
         sessions.setdefault(session, []).append(chat)
     read = [_session(key, chats, now, zone, unread) for key, chats in sessions.items()]
     said = sorted((one for one in read if one.turns), key=lambda one: one.turns[0].time)
@@ -109,18 +106,18 @@ def _is_message(item: Any) -> bool:
 
 def _is_chat(item: Any) -> bool:
     if not isinstance(item, Mapping):
-        return _is_snapshot(item)
+        return False
     listed = item.get("messages")
     held = isinstance(listed, list) and (not listed or _is_message(listed[0]))
     return held or isinstance(item.get("mapping"), Mapping) or _is_state(item)
 
 
-def _is_snapshot(item: Any) -> bool:
-    return len(item) == len(_SNAPSHOT) and _is_state(_named(item)) if isinstance(item, list) else False
-
-
-def _named(item: Sequence[Any]) -> dict[str, Any]:
-    return dict(zip(_SNAPSHOT, item, strict=True))
+def _named(item: Any) -> Any:
+    """The item; the fields of a snapshot by name."""
+    if isinstance(item, list) and len(item) == len(_SNAPSHOT):
+        named = dict(zip(_SNAPSHOT, item, strict=True))
+        return named if _is_state(named) else item
+    return item
 
 
 def _is_state(item: Mapping[str, Any]) -> bool:
@@ -130,28 +127,27 @@ def _is_state(item: Mapping[str, Any]) -> bool:
     return marked and isinstance(values, dict | list | None)
 
 
-def _chat(item: Any, unread: Unread) -> _Chat:
-    item = item if isinstance(item, Mapping) else _named(item)
+def _chat(item: Mapping[str, Any], unread: Unread) -> _Chat:
     if isinstance(item.get("mapping"), Mapping):
         return _exported(item, unread)
     if "messages" in item:
         unread.see(item, _CHAT)
-        ids = [item[key] for key in ("thread_id", "conversation_id", "id") if item.get(key) is not None]
-        return _Chat(next(iter(ids), None), item.get("created_at", item.get("time")), item["messages"])
+        own = _first(item.get(key) for key in ("thread_id", "conversation_id", "id"))
+        return _Chat(own, item.get("created_at", item.get("time")), item["messages"])
     unread.see(item, _THREAD)
     values = item.get("values", item.get("channel_values")) or {}
     held = {"messages": values} if isinstance(values, list) else values
     listed = {key: one for key, one in held.items() if isinstance(one, list) and one and _is_message(one[0])}
     said = "messages" if "messages" in listed else next(iter(listed), "")
     unread.see(held, (said, "messages"))
-    places = (
-        item,
-        item.get("checkpoint"),
-        _object(item.get("config")).get("configurable"),
-        item.get("metadata"),
-    )
-    ids = [place["thread_id"] for place in map(_object, places) if place.get("thread_id") is not None]
-    return _Chat(next(iter(ids), None), item.get("created_at", item.get("ts")), listed.get(said, []))
+    config = _object(item.get("config")).get("configurable")
+    places = map(_object, (item, item.get("checkpoint"), config, item.get("metadata")))
+    own = _first(place.get("thread_id") for place in places)
+    return _Chat(own, item.get("created_at", item.get("ts")), listed.get(said, []))
+
+
+def _first(values: Iterable[Any]) -> Any:
+    return next((one for one in values if one is not None), None)
 
 
 def _object(value: Any) -> Mapping[str, Any]:
@@ -180,12 +176,8 @@ def _exported(item: Mapping[str, Any], unread: Unread) -> _Chat:
             )
         elif message and author.get("role") != "system":
             time = message.get("create_time") or time
-            said = {
-                "role": author.get("role"),
-                "name": author.get("name"),
-                "content": content.get("parts") or [],
-            }
-            messages.append({**said, "id": message.get("id"), "time": time})
+            said = {"name": author.get("name"), "content": content.get("parts") or [], "time": time}
+            messages.append({"role": author.get("role"), "id": message.get("id"), **said})
     others = sum(bool(node.get("message")) for key, node in nodes.items() if key not in path)
     unread.left("messages of branches that were edited or generated anew", others)
     return _Chat(item.get("conversation_id", item.get("id")), item.get("create_time"), messages)

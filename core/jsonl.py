@@ -212,15 +212,8 @@ def _turn(where: str, record: dict[str, Any], counts: dict[str, int], zone: tzin
     words = " ".join(part for part in (clean_text(record["text"]), image_note(record.get("caption"))) if part)
     if not words:
         return None
-    return Turn(
-        id=turn_id(session, position),
-        session=session,
-        position=position,
-        speaker=speaker,
-        role=role,
-        text=words,
-        time=time,
-        message_id=message_id,
+    return Turn.at(
+        session, position, speaker=speaker, role=role, text=words, time=time, message_id=message_id
     )
 
 

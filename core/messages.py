@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from memcycle.core.errors import BadInput
-from memcycle.core.turn import MessageType, Turn, read_time, sound, turn_id
+from memcycle.core.turn import MessageType, Turn, read_time, sound
 
 Fields = dict[str, Any]
 
@@ -78,26 +78,21 @@ def read_messages(
             fields = _fields(message)
             if fields is None:
                 continue
-            text = _text(fields)
-            role = read_role(fields.get("role"))
-            time = _time(fields, now, zone)
-            speaker = _name(fields, "name") or names[role]
-            message_id = _name(fields, "id")
+            text, role, time = _text(fields), read_role(fields.get("role")), _time(fields, now, zone)
+            named, own = _name(fields, "name"), _name(fields, "id")
         except ValueError as error:
             raise BadInput(f"message {number}: {error}") from error
         if text:
-            turns.append(
-                Turn(
-                    id=turn_id(session, number),
-                    session=session,
-                    position=number,
-                    speaker=speaker,
-                    role=role,
-                    text=text,
-                    time=time,
-                    message_id=message_id,
-                )
+            said = Turn.at(
+                session,
+                number,
+                speaker=named or names[role],
+                role=role,
+                text=text,
+                time=time,
+                message_id=own,
             )
+            turns.append(said)
     return turns
 
 
@@ -163,7 +158,7 @@ def _fields(message: Any) -> Fields | None:
     elif isinstance(message, tuple | list) and len(message) == 2:  # noqa: PLR2004 - (role, text)
         fields = {"role": message[0], "content": message[1]}
     elif isinstance(getattr(message, "type", None), str) and hasattr(message, "content"):
-        fields = _of_langchain(message)
+        fields = _of_dict({"type": message.type, "content": message.content, **vars(message)})
     else:
         raise BadInput(
             f"{_described(message)} is no message: give text, (role, text), a dict or a LangChain message"
@@ -200,31 +195,12 @@ def _of_dict(message: Mapping[Any, Any]) -> Fields:
     return fields
 
 
-def _of_langchain(message: Any) -> Fields:
-    kind = message.type
-    return _of_dict(
-        {
-            **({"role": message.role} if kind == "chat" and hasattr(message, "role") else {"type": kind}),
-            "content": message.content,
-            "name": getattr(message, "name", None),
-            "id": getattr(message, "id", None),
-            "additional_kwargs": getattr(message, "additional_kwargs", None),
-            "response_metadata": getattr(message, "response_metadata", None),
-        }
-    )
-
-
 def _text(fields: Fields) -> str:
     content = fields["content"]
-    if content is None:
-        parts = []
-    elif isinstance(content, str):
-        parts = [content]
-    elif isinstance(content, list | tuple):
-        parts = [_block(index, block) for index, block in enumerate(content, start=1)]
-    else:
+    blocks = [] if content is None else [content] if isinstance(content, str) else content
+    if not isinstance(blocks, list | tuple):
         raise BadInput(f"field 'content': {_described(content)} is neither text nor a list of content blocks")
-    parts.append(_caption(fields))
+    parts = [*(_block(index, block) for index, block in enumerate(blocks, start=1)), _caption(fields)]
     return "\n".join(part for part in map(clean_text, parts) if part)
 
 

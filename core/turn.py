@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
 
@@ -69,6 +69,11 @@ class Turn(BaseModel):
     text: Sound
     time: AwareDatetime
     message_id: Sound | None = None
+
+    @classmethod
+    def at(cls, session: str, position: int, **said: Any) -> Self:
+        """The turn at a 1-based place of a session."""
+        return cls(id=turn_id(session, position), session=session, position=position, **said)
 
     @property
     def is_evidence(self) -> bool:
