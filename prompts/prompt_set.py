@@ -91,8 +91,7 @@ class PromptSet:
             PromptError: no prompt for this role, or a placeholder of it without a value.
         """
         prompt = self._prompt(role)
-        missing = sorted(prompt.used - set(values))
-        if missing:
+        if missing := sorted(prompt.used - set(values)):
             raise PromptError(f"prompt of role {role!r}: no value for {_dollars(missing)}")
         human = HumanMessage(sound(prompt.human.substitute(values)).strip())
         if prompt.system is None:
@@ -134,16 +133,21 @@ def _parse(role: str, text: str) -> _Prompt:
     if not isinstance(text, str):
         raise PromptError(f"prompt of role {role!r}: expected text, got {type(text).__name__}")
     text = sound(text)
-    known, used = PLACEHOLDERS[role], _used(role, text)
-    unknown = sorted(used - known.required - known.optional)
-    if unknown:
+    known, template = PLACEHOLDERS[role], Template(text)
+    used = set(template.get_identifiers())
+    try:
+        template.substitute(dict.fromkeys(used, ""))
+    except ValueError as error:
+        raise PromptError(
+            f"prompt of role {role!r}: a stray $ ({error}); write $$ for a dollar sign"
+        ) from None
+    if unknown := sorted(used - known.required - known.optional):
         accepted = _dollars(sorted(known.required | known.optional))
         raise PromptError(
             f"prompt of role {role!r}: unknown placeholder {_dollars(unknown)}; "
             f"it may use {accepted}; write $$ for a dollar sign"
         )
-    missing = sorted(known.required - used)
-    if missing:
+    if missing := sorted(known.required - used):
         raise PromptError(f"prompt of role {role!r}: required placeholder {_dollars(missing)} is missing")
     head, *rest = _DIVIDER.split(text, maxsplit=1)
     human = rest[0] if rest else head
@@ -151,19 +155,6 @@ def _parse(role: str, text: str) -> _Prompt:
         raise PromptError(f"prompt of role {role!r}: nothing stands after the line ---")
     system = Template(head) if rest and head.strip() else None
     return _Prompt(text, system, Template(human), frozenset(used))
-
-
-def _used(role: str, text: str) -> set[str]:
-    """Names of the placeholders in a text."""
-    used: set[str] = set()
-    for match in Template.pattern.finditer(text):
-        if match.group("invalid") is not None:
-            line = text.count("\n", 0, match.start()) + 1
-            raise PromptError(f"prompt of role {role!r}: stray $ on line {line}; write $$ for a dollar sign")
-        name = match.group("named") or match.group("braced")
-        if name:
-            used.add(name)
-    return used
 
 
 def _dollars(names: list[str]) -> str:

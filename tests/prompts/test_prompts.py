@@ -142,7 +142,7 @@ def test_braces_survive_in_prompt_and_text():
             "$turns $memory",
             r"'guide': unknown placeholder \$memory; it may use \$memories, \$now, \$turns",
         ),
-        ("guide", "a\n$turns for $5", r"'guide': stray \$ on line 2; write \$\$"),
+        ("guide", "a\n$turns for $5", r"'guide': a stray \$ \(.* line 2, col 12\); write \$\$"),
         ("guide", "$turns\n---\n  \n", r"'guide': nothing stands after"),
         ("guid", "$turns", r"unknown role 'guid'; roles are answerability, "),
         ("guide", None, r"'guide': expected text, got NoneType"),
