@@ -13,7 +13,7 @@ from memcycle.core.entry import KINDS, Granularity, Kind
 from memcycle.core.errors import BadInput, first_complaint
 from memcycle.core.redaction import Redact
 from memcycle.core.scope import Visibility
-from memcycle.core.theta import Part, Switches, Theta
+from memcycle.core.theta import Part, Switches, Theta, ranged
 
 DEFAULT_HOME = Path(".memcycle")
 HALF_AN_HOUR, YEAR = 1800.0, 366 * 86_400
@@ -30,18 +30,14 @@ _FROM_ENV = (
 class Verification(Part):
     """How a session's memory is examined when it ends, and so what that costs."""
 
-    probes: int = Field(5, ge=1, le=50, description="questions a session (MemMA J)")
-    k: int = Field(30, ge=1, le=200, description="entries each is answered from")
+    probes: int = ranged(5, 1, 50, "questions a session (MemMA J)")
+    k: int = ranged(30, 1, 200, "entries each is answered from")
     raw: bool = Field(
         False, description="answer also from raw turns, which would answer all and hide what is missing"
     )
-    at_once: int = Field(5, ge=1, le=50, description="questions answered, and repaired, at the same time")
-    tokens: int = Field(
-        300, ge=50, le=100_000, description="tokens of entries each is answered from where calls are shared"
-    )
-    turn_tokens: int = Field(
-        6000, ge=100, le=200_000, description="tokens of turns the Prober reads; more are sampled evenly"
-    )
+    at_once: int = ranged(5, 1, 50, "questions answered, and repaired, at the same time")
+    tokens: int = ranged(300, 50, 100_000, "tokens of entries each is answered from where calls are shared")
+    turn_tokens: int = ranged(6000, 100, 200_000, "tokens of turns the Prober reads; more are sampled evenly")
 
 
 class Approval(Part):

@@ -4,7 +4,7 @@ import functools
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -30,6 +30,8 @@ AnswerStyle = Literal["concise", "explanatory", "verifying", "strict", "inferent
 in a fixed form (digits, dates, lists with commas); the likely conclusion; one of the alternatives offered."""
 VerificationStyle = Literal["off", "strict", "multi_candidate"]
 
+Number = TypeVar("Number", int, float)
+
 WIDEST = 10_000
 """Entries a view keeps where it is not narrowed: as many as a scope that is scanned whole may have."""
 
@@ -50,6 +52,12 @@ class Part(BaseModel):
             elif name not in cls.model_fields:
                 raise ValueError(unknown(str(name), cls.model_fields))
         return {name: own for name, own in value.items() if name not in GONE}
+
+
+def ranged(default: Number, low: Number, high: Number, description: str) -> Number:
+    """A field of this default and range, both ends of which are allowed."""
+    field: Number = Field(default, ge=low, le=high, description=description)
+    return field
 
 
 class Shares(Part):
@@ -82,11 +90,9 @@ class Views(Part):
     scope is scanned whole or its candidates are handed over by the indexes; beyond them it says nothing.
     """
 
-    lexical: int = Field(WIDEST, ge=0, le=WIDEST, description="entries that BM25 speaks for")
-    dense: int = Field(WIDEST, ge=0, le=WIDEST, description="entries that vectors speak for")
-    structured: int = Field(
-        WIDEST, ge=0, le=WIDEST, description="entries that speaker, date and kind of answer speak for"
-    )
+    lexical: int = ranged(WIDEST, 0, WIDEST, "entries that BM25 speaks for")
+    dense: int = ranged(WIDEST, 0, WIDEST, "entries that vectors speak for")
+    structured: int = ranged(WIDEST, 0, WIDEST, "entries that speaker, date and kind of answer speak for")
 
 
 class Swap(Part):
@@ -96,25 +102,23 @@ class Swap(Part):
     """
 
     on: bool = Field(False, description="search the query without names too")
-    original: int = Field(15, ge=1, le=200, description="entries kept of the query as asked")
-    swapped: int = Field(10, ge=1, le=200, description="entries kept of the query without names")
+    original: int = ranged(15, 1, 200, "entries kept of the query as asked")
+    swapped: int = ranged(10, 1, 200, "entries kept of the query without names")
 
 
 class Decomposition(Part):
     """A question for several things is searched as sub-questions, merged by rank (EvolveMem 3.2)."""
 
     on: bool = Field(False, description="ask the Retriever for sub-questions")
-    parts: int = Field(3, ge=1, le=6, description="sub-questions at most")
-    k: int = Field(12, ge=1, le=200, description="entries each sub-question finds")
+    parts: int = ranged(3, 1, 6, "sub-questions at most")
+    k: int = ranged(12, 1, 200, "entries each sub-question finds")
 
 
 class Reflection(Part):
     """An answer that is unknown or unsure is looked for once more, with a new query (EvolveMem 3.2)."""
 
-    rounds: int = Field(0, ge=0, le=3, description="further searches after an unsure answer, at most")
-    unsure: float = Field(
-        0.3, ge=0, le=1, description="an answer below this confidence is unsure, here and for the verifier"
-    )
+    rounds: int = ranged(0, 0, 3, "further searches after an unsure answer, at most")
+    unsure: float = ranged(0.3, 0, 1, "an answer below this confidence is unsure, here and for the verifier")
 
 
 class Extraction(Part):
@@ -126,17 +130,13 @@ class Extraction(Part):
     `tokens` read at once, and what a model refuses for its length is read in parts.
     """
 
-    window: int = Field(40, ge=2, le=500, description="turns of a window")
-    overlap: int = Field(6, ge=0, le=50, description="of these, turns shared with the window before")
-    retries: int = Field(2, ge=0, le=10, description="tries more, where a model or its server fails")
-    wait: float = Field(1.0, ge=0, le=60, description="seconds before the first; doubled for each further")
-    split: int = Field(15, ge=1, le=200, description="turns of the windows a failed window is split into")
-    tokens: int = Field(
-        4000, ge=50, le=1_000_000, description="tokens of turns, with their marks, that are read at once"
-    )
-    coverage: float = Field(
-        0.25, ge=0, le=1, description="share of its keywords that facts must hold of a turn; 0: unchecked"
-    )
+    window: int = ranged(40, 2, 500, "turns of a window")
+    overlap: int = ranged(6, 0, 50, "of these, turns shared with the window before")
+    retries: int = ranged(2, 0, 10, "tries more, where a model or its server fails")
+    wait: float = ranged(1.0, 0, 60, "seconds before the first; doubled for each further")
+    split: int = ranged(15, 1, 200, "turns of the windows a failed window is split into")
+    tokens: int = ranged(4000, 50, 1_000_000, "tokens of turns, with their marks, that are read at once")
+    coverage: float = ranged(0.25, 0, 1, "share of its keywords that facts must hold of a turn; 0: unchecked")
 
     @property
     def new_turns(self) -> int:
@@ -145,11 +145,6 @@ class Extraction(Part):
 
 
 Fusion = Literal["linear", "weighted_sum", "sum", "rrf"]
-
-
-def _weight(default: float, description: str) -> float:
-    weight: float = Field(default, ge=0, le=10, description=description)
-    return weight
 
 
 class Weights(Part):
@@ -161,26 +156,26 @@ class Weights(Part):
     memories that grow old or are asked for the latest.
     """
 
-    bm25: float = _weight(1.0, "BM25 over the entry's own stemmed, dated, named text")
-    window: float = _weight(1.0, "BM25 over the entry with the two turns before it")
-    facts: float = _weight(2.0, "the same with the words of the facts that rest on the turn")
-    dense: float = _weight(0.0, "cosine of query and entry")
-    dense_nameless: float = _weight(0.5, "cosine with the asked person's name removed")
-    context: float = _weight(2.5, "the same with the turns around the entry")
-    speaker: float = _weight(2.5, "the asked person speaks")
-    date: float = _weight(3.0, "of a time that the query names")
-    time_expression: float = _weight(2.0, "for a when-question: names a time")
-    number: float = _weight(1.0, "for a how-many-question: holds a number")
-    capital: float = _weight(1.5, "for a who- or where-question: names something")
-    statement: float = _weight(0.75, "tells, does not ask")
-    first_person: float = _weight(0.25, "its speaker tells of themselves")
-    idf_mass: float = _weight(1.5, "how much it says at all")
-    session: float = _weight(4.0, "the three best of its session")
-    answer: float = _weight(1.5, "follows somebody else's question that matches")
-    neighbours: float = _weight(0.0, "the turns beside it match")
-    importance: float = _weight(0.0, "how important it was found")
-    recency: float = _weight(0.0, "how lately it was said")
-    reinforcement: float = _weight(0.0, "how often questions named what it names")
+    bm25: float = ranged(1.0, 0, 10, "BM25 over the entry's own stemmed, dated, named text")
+    window: float = ranged(1.0, 0, 10, "BM25 over the entry with the two turns before it")
+    facts: float = ranged(2.0, 0, 10, "the same with the words of the facts that rest on the turn")
+    dense: float = ranged(0.0, 0, 10, "cosine of query and entry")
+    dense_nameless: float = ranged(0.5, 0, 10, "cosine with the asked person's name removed")
+    context: float = ranged(2.5, 0, 10, "the same with the turns around the entry")
+    speaker: float = ranged(2.5, 0, 10, "the asked person speaks")
+    date: float = ranged(3.0, 0, 10, "of a time that the query names")
+    time_expression: float = ranged(2.0, 0, 10, "for a when-question: names a time")
+    number: float = ranged(1.0, 0, 10, "for a how-many-question: holds a number")
+    capital: float = ranged(1.5, 0, 10, "for a who- or where-question: names something")
+    statement: float = ranged(0.75, 0, 10, "tells, does not ask")
+    first_person: float = ranged(0.25, 0, 10, "its speaker tells of themselves")
+    idf_mass: float = ranged(1.5, 0, 10, "how much it says at all")
+    session: float = ranged(4.0, 0, 10, "the three best of its session")
+    answer: float = ranged(1.5, 0, 10, "follows somebody else's question that matches")
+    neighbours: float = ranged(0.0, 0, 10, "the turns beside it match")
+    importance: float = ranged(0.0, 0, 10, "how important it was found")
+    recency: float = ranged(0.0, 0, 10, "how lately it was said")
+    reinforcement: float = ranged(0.0, 0, 10, "how often questions named what it names")
 
     @classmethod
     def only(cls, **weights: float) -> Self:
@@ -233,39 +228,26 @@ class Theta(Part):
     """
 
     version: str = Field("2", description="name of this configuration, recorded on results")
-    k: int = Field(30, ge=1, le=200, description="entries kept for answering")
-    k_m: int = Field(8, ge=1, le=100, description="least K whatever the Retriever asks (AMA K_m)")
-    k_r: int = Field(2, ge=0, le=5, description="Retry rounds at most (AMA K_r)")
-    h: int = Field(3, ge=0, le=10, description="refinement rounds at most (MemMA H)")
-    density: float = Field(0.2, ge=0, le=1, description="least share of relevant candidates for a Pass")
-    token_budget: int = Field(4000, ge=50, le=100_000, description="tokens of evidence shown to the Answerer")
-    first_look: int = Field(
-        700,
-        ge=50,
-        le=100_000,
-        description="of these, tokens (with marks) of a first look",
-    )
-    turns_first: float = Field(
-        0.2, ge=0, le=1, description="share of these tokens for the best finds as they were said"
-    )
-    window: int = Field(6, ge=0, le=50, description="turns of short-term window W_t")
-    candidates: int = Field(200, ge=10, le=5000, description="candidates a view hands to fusion")
-    duplicate: float = Field(
-        0.92, ge=0, le=1, description="cosine above which two facts are compared by a role"
-    )
-    near_duplicate: float = Field(
-        0.8, ge=0.01, le=1, description="share of their words from which two facts are one (Jaccard)"
-    )
-    saturation_turns: int = Field(20, ge=2, le=500, description="an episode closes at this many turns")
-    saturation_tokens: int = Field(2000, ge=50, le=100_000, description="or at this many tokens")
+    k: int = ranged(30, 1, 200, "entries kept for answering")
+    k_m: int = ranged(8, 1, 100, "least K whatever the Retriever asks (AMA K_m)")
+    k_r: int = ranged(2, 0, 5, "Retry rounds at most (AMA K_r)")
+    h: int = ranged(3, 0, 10, "refinement rounds at most (MemMA H)")
+    density: float = ranged(0.2, 0, 1, "least share of relevant candidates for a Pass")
+    token_budget: int = ranged(4000, 50, 100_000, "tokens of evidence shown to the Answerer")
+    first_look: int = ranged(700, 50, 100_000, "of these, tokens (with marks) of a first look")
+    turns_first: float = ranged(0.2, 0, 1, "share of these tokens for the best finds as they were said")
+    window: int = ranged(6, 0, 50, "turns of short-term window W_t")
+    candidates: int = ranged(200, 10, 5000, "candidates a view hands to fusion")
+    duplicate: float = ranged(0.92, 0, 1, "cosine above which two facts are compared by a role")
+    near_duplicate: float = ranged(0.8, 0.01, 1, "share of words from which two facts are one (Jaccard)")
+    saturation_turns: int = ranged(20, 2, 500, "an episode closes at this many turns")
+    saturation_tokens: int = ranged(2000, 50, 100_000, "or at this many tokens")
     routing: Routing = Field(default_factory=Routing)
     views: Views = Field(default_factory=Views)
     weights: Weights = Field(default_factory=Weights)
     fusion: Fusion = Field("linear", description="how the signals become an order")
-    relevance: float = Field(
-        0.05, ge=0, le=1, description="least likelihood that a find bears on what is asked; 0: all is shown"
-    )
-    half_life_days: float = Field(30.0, ge=0.01, le=36_500, description="days in which recency halves")
+    relevance: float = ranged(0.05, 0, 1, "least likelihood that a find bears on what is asked; 0: all")
+    half_life_days: float = ranged(30.0, 0.01, 36_500, "days in which recency halves")
     reference_date: AwareDatetime | None = Field(
         None, description="when recency counts from; null: the time of the question"
     )

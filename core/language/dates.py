@@ -8,30 +8,15 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from memcycle.core.language.date_forms import (
-    HOLIDAYS,
-    MONTH_NAMES,
-    MONTHS,
-    READERS,
-    SATURDAY,
-    SEASONS,
-    WEEKDAYS,
-    Frame,
-    Precision,
-    Reader,
-    Reading,
-    When,
-    midnight,
-    one_of,
-    read,
-    week_of,
-)
+from memcycle.core.language import date_forms as forms
+from memcycle.core.language.date_forms import Frame, Precision, Reading, midnight, one_of
 from memcycle.core.language.tokens import IRREGULAR, per_text, word_set
 
+_MONTHS, _WEEKDAYS = one_of(forms.MONTHS), one_of(forms.WEEKDAYS)
 _ANCHOR = re.compile(
     r"[0-9]|\b(?:day|today|tonight|tomorrow|night|morning|afternoon|evening|yesterday|week"
     r"|weekend|fortnight|month|year|decade|hour"
-    rf"|minute|min)s?\b|\b(?:{one_of(MONTHS)}|{one_of(WEEKDAYS)}|{one_of(SEASONS)}|{one_of(HOLIDAYS)})\b",
+    rf"|minute|min)s?\b|\b(?:{_MONTHS}|{_WEEKDAYS}|{one_of(forms.SEASONS)}|{one_of(forms.HOLIDAYS)})\b",
     re.IGNORECASE,
 )
 _CLOCK = re.compile(
@@ -87,8 +72,8 @@ _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|because|so|that|what|which|who|where|w
 _SENTENCE_END = re.compile(r"[.!?。！？\n]+(?=\s|$)")
 _CONTEXT = 400
 """Characters on either side of an expression that are read for its tense: longer than most sentences."""
-_NOON, _HOURS = 12, 24
-_SEASON_NAMES = {month: name for name, month in SEASONS.items() if name != "fall"}
+_NOON = 12
+_SEASON_NAMES = {month: name for name, month in forms.SEASONS.items() if name != "fall"}
 
 
 def read_dates(text: str, reference: datetime) -> list[Reading]:
@@ -116,7 +101,7 @@ def _readings(text: str, reference: datetime, *_: object) -> tuple[Reading, ...]
         begin, end = match.span()
         if any(taken[begin:end]):
             continue
-        when, known = read(match, reader, _frame(text, begin, reference))
+        when, known = forms.read(match, reader, _frame(text, begin, reference))
         if known:
             taken[begin:end] = bytes([True]) * (end - begin)
         if when is not None:
@@ -125,14 +110,14 @@ def _readings(text: str, reference: datetime, *_: object) -> tuple[Reading, ...]
 
 
 @per_text(2048)
-def _expressions(text: str) -> tuple[tuple[re.Match[str], Reader], ...]:
+def _expressions(text: str) -> tuple[tuple[re.Match[str], forms.Reader], ...]:
     """What may be a time expression, longest first; some overlap.
 
     Cached: these depend on the words alone, and a statement is read again whenever it is compared.
     """
     if not _ANCHOR.search(text):
         return ()
-    matches = [(match, reader) for pattern, reader in READERS for match in pattern.finditer(text)]
+    matches = [(match, reader) for pattern, reader in forms.READERS for match in pattern.finditer(text)]
     return tuple(sorted(matches, key=lambda pair: (pair[0].start() - pair[0].end(), pair[0].start())))
 
 
@@ -143,13 +128,13 @@ def format_time(start: datetime, precision: Precision | None) -> str:
     day), `the weekend of 10 June 2023` (a week that starts on a Saturday), `May 2023`, `summer 2023`,
     `2023`. Without a precision the day is given.
     """
-    day = f"{start.day} {MONTH_NAMES[start.month - 1]} {start.year}"
+    day = f"{start.day} {forms.MONTH_NAMES[start.month - 1]} {start.year}"
     if precision == "minute":
         return f"{day}, {start.hour:02d}:{start.minute:02d}"
     if precision == "week":
-        return f"the {'weekend' if start.weekday() == SATURDAY else 'week'} of {day}"
+        return f"the {'weekend' if start.weekday() == forms.SATURDAY else 'week'} of {day}"
     if precision == "month":
-        return f"{MONTH_NAMES[start.month - 1]} {start.year}"
+        return f"{forms.MONTH_NAMES[start.month - 1]} {start.year}"
     if precision == "season":
         return f"{_SEASON_NAMES[(start.month % 12) // 3 * 3 or 12]} {start.year}"
     return str(start.year) if precision == "year" else day
@@ -157,42 +142,37 @@ def format_time(start: datetime, precision: Precision | None) -> str:
 
 def _frame(text: str, place: int, reference: datetime) -> Frame:
     """The tense of the sentence around a place."""
-    first, last = max(place - _CONTEXT, 0), place + _CONTEXT
-    begin = max((m.end() for m in _SENTENCE_END.finditer(text, first, place)), default=first)
-    after = _SENTENCE_END.search(text, place, last)
+    begin, end = _around(_SENTENCE_END, text, place)
     # The same length: places stay.
-    sentence = _HAVE_GOT.sub(
-        lambda got: " have".ljust(len(got[0])), text[begin : after.start() if after else last]
-    )
+    sentence = _HAVE_GOT.sub(lambda got: " have".ljust(len(got[0])), text[begin:end])
     lead = sentence[: place - begin]
     ahead = _AHEAD.search(lead) is not None
     if ahead or _BEHIND.search(lead):
         return Frame(reference, lead, past=not ahead, future=ahead)
-    clause = _clause(sentence, place - begin)
-    told = next((one for one in (clause, sentence) if _PAST.search(one) or _FUTURE.search(one)), "")
+    clause = slice(*_around(_CLAUSE, sentence, place - begin))
+    told = next((one for one in (sentence[clause], sentence) if _PAST.search(one) or _FUTURE.search(one)), "")
     past, future = _PAST.search(told) is not None, _FUTURE.search(told) is not None
     arranged = not told and _ARRANGED.search(sentence) is not None
     booked = _BOOKED.search(sentence) is not None and not _KEPT.search(sentence)
     return Frame(reference, lead, past, future or arranged, booked)
 
 
-def _clause(sentence: str, place: int) -> str:
-    begin = max((m.end() for m in _CLAUSE.finditer(sentence, 0, place)), default=0)
-    after = _CLAUSE.search(sentence, place)
-    return sentence[begin : after.start() if after else len(sentence)]
+def _around(limit: re.Pattern[str], text: str, place: int) -> tuple[int, int]:
+    """Where the stretch between two limits begins and ends that a place of the text lies in."""
+    first, last = max(place - _CONTEXT, 0), place + _CONTEXT
+    begin = max((m.end() for m in limit.finditer(text, first, place)), default=first)
+    after = limit.search(text, place, last)
+    return begin, after.start() if after else last
 
 
-def _reading(text: str, match: re.Match[str], when: When, reference: datetime) -> Reading:
+def _reading(text: str, match: re.Match[str], when: forms.When, reference: datetime) -> Reading:
     begin, end = match.span()
     start, precision = when.moment or midnight(when.day, reference), when.precision
     clock = _CLOCK.match(text, end) if precision == "day" and not when.until else None
     if clock and 1 <= int(clock["hour"]) <= _NOON and int(clock["minute"] or 0) < 60:  # noqa: PLR2004
         hour = int(clock["hour"]) % _NOON + (_NOON if clock["half"].lower() == "p" else 0)
-        start, precision, end = (
-            start.replace(hour=hour, minute=int(clock["minute"] or 0)),
-            "minute",
-            clock.end(),
-        )
+        start = start.replace(hour=hour, minute=int(clock["minute"] or 0))
+        precision, end = "minute", clock.end()
     until = midnight(when.until, reference) if when.until else None
     return Reading(start, precision, text[begin:end], begin, end, when.approximate, until)
 
@@ -200,13 +180,13 @@ def _reading(text: str, match: re.Match[str], when: When, reference: datetime) -
 _BY = datetime(2000, 1, 12, tzinfo=UTC)
 _LATER = _BY + timedelta(days=801)
 _LEANING = re.compile(
-    rf"\b(?:the\s+)?(?:(?P<unit>weekend|week|day|month|year)|(?P<weekday>{one_of(WEEKDAYS)}))"
+    rf"\b(?:the\s+)?(?:(?P<unit>weekend|week|day|month|year)|(?P<weekday>{_WEEKDAYS}))"
     r"\s+(?P<side>before|after|of)\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-_MONTH = re.compile(rf"\b(?:{one_of(MONTHS)})\b", re.IGNORECASE)
+_MONTH = re.compile(rf"\b(?:{_MONTHS})\b", re.IGNORECASE)
 # "31 February 2023" is no date, and no 2023 either.
-_MONTH_BEFORE = re.compile(rf"\b(?:{one_of(MONTHS)})\W{{1,2}}$", re.IGNORECASE)
+_MONTH_BEFORE = re.compile(rf"\b(?:{_MONTHS})\W{{1,2}}$", re.IGNORECASE)
 _YEAR = re.compile(r"(?<![\w.,-])(?:19|20)\d\d(?![\w-]|[.,]\d|\s+\w+s\b)")
 _LOOK_BACK = 32
 """Characters before a date that are read for "the weekend before"."""
@@ -256,7 +236,7 @@ def _leaning(text: str, date: Reading) -> Reading:
     side, unit = lead["side"].lower(), (lead["unit"] or "").lower()
     whole = plain._replace(begin=lead.start(), text=text[lead.start() : date.end])
     if side == "of":
-        day = week_of(date.start.date()) if unit == "week" else date.start.date()
+        day = forms.week_of(date.start.date()) if unit == "week" else date.start.date()
         week = whole._replace(start=midnight(day, plain.start), precision="week")
         return week if unit.startswith("week") else plain
     beside, step = ("yesterday", "last") if side == "before" else ("tomorrow", "next")

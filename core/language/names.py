@@ -42,6 +42,10 @@ _SUBJECT_BEFORE = word_set(
     thanks hey hi hello dear
     """
 )
+_SUBJECT_VERBS = word_set(
+    "is was has had will would said says went goes likes loves wants told asked plans lives works got did does "
+    "and"
+)
 _LANDFORMS = word_set("lake mount mt river cape fort port isle island gulf bay")
 _ENTITY = re.compile(
     r"[\"“](?P<quoted>[^\"”]{2,60})[\"”]|(?P<span>[A-Z][\w’'+&-]*(?:\s+(?:(?:of|the|de|and"
@@ -95,10 +99,7 @@ def person_names(text: str, known: Iterable[str] = ()) -> list[str]:
     """
     known_names = [name for name in dict.fromkeys(known) if name.strip()]
     folded = _fold(text)
-    found: list[tuple[int, str]] = []
-    for name in known_names:
-        if match := _known_pattern(name).search(folded):
-            found.append((match.start(), name))
+    found = [(match.start(), name) for name in known_names if (match := _known_pattern(name).search(folded))]
     for start, name in _capitalised(text):
         found.append((start, next((other for other in known_names if same_person(name, other)), name)))
     return list(dict.fromkeys(name for _, name in sorted(found, key=lambda item: item[0])))
@@ -111,26 +112,25 @@ def without_possessive(word: str) -> str:
 
 def _capitalised(text: str) -> list[tuple[int, str]]:
     """Runs of one or two capitalised words that stand where English puts a person."""
-    words = [(match.start(), match.end(), match.group()) for match in _WORD.finditer(text)]
+    words = list(_WORD.finditer(text))
     found: list[tuple[int, str]] = []
     position = 0
     while position < len(words):
         run = _run(words, position, text)
         if run and _is_person(text, words, position, run):
-            name = " ".join(without_possessive(word) for _, _, word in words[position : position + run])
-            found.append((words[position][0], name))
+            name = " ".join(without_possessive(word[0]) for word in words[position : position + run])
+            found.append((words[position].start(), name))
         position += max(run, 1)
     return found
 
 
-def _run(words: list[tuple[int, int, str]], start: int, text: str) -> int:
+def _run(words: list[re.Match[str]], start: int, text: str) -> int:
     """How many capitalised words follow one another from `start` on, joined by single spaces."""
     length = 0
     for index in range(start, len(words)):
-        begin, _, word = words[index]
-        bare = without_possessive(word)
+        word, bare = words[index][0], without_possessive(words[index][0])
         looks = word[0].isupper() and not (len(bare) > 1 and bare.isupper()) and bare.casefold() not in _NEVER
-        if not looks or (length and text[words[index - 1][1] : begin] != " "):
+        if not looks or (length and text[words[index - 1].end() : words[index].start()] != " "):
             break
         length += 1
         if bare != word:
@@ -138,11 +138,11 @@ def _run(words: list[tuple[int, int, str]], start: int, text: str) -> int:
     return length
 
 
-def _is_person(text: str, words: list[tuple[int, int, str]], start: int, run: int) -> bool:
-    begin, _, word = words[start]
-    before = without_possessive(words[start - 1][2]).casefold() if start else ""
-    after = words[start + run][2].casefold() if start + run < len(words) else ""
-    possessive = words[start + run - 1][2].endswith(("'s", "’s"))
+def _is_person(text: str, words: list[re.Match[str]], start: int, run: int) -> bool:
+    word, begin = words[start][0], words[start].start()
+    before = without_possessive(words[start - 1][0]).casefold() if start else ""
+    after = words[start + run][0].casefold() if start + run < len(words) else ""
+    possessive = words[start + run - 1][0].endswith(("'s", "’s"))
     landform = word.casefold() in _LANDFORMS
     if run > LONGEST or len(without_possessive(word)) < SHORTEST or after in _PLACE_AFTER or landform:
         return False
@@ -151,18 +151,8 @@ def _is_person(text: str, words: list[tuple[int, int, str]], start: int, run: in
     if before in _TITLES or before in _SUBJECT_BEFORE:
         return True
     opens = start == 0 or _SENTENCE_END.search(text[max(0, begin - 3) : begin]) is not None
-    if opens:
-        # A capital means nothing at the start of a sentence; a possessive or a verb of a person does.
-        return possessive or after in _SUBJECT_VERBS
-    return True
-
-
-_SUBJECT_VERBS = word_set(
-    """
-    is was has had will would said says went goes likes loves wants told asked plans lives works got did
-    does and
-    """
-)
+    # A capital means nothing at the start of a sentence; a possessive or a verb of a person does.
+    return not opens or possessive or after in _SUBJECT_VERBS
 
 
 def entities_of(text: str, persons: Iterable[str] = ()) -> list[str]:
