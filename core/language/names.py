@@ -43,8 +43,8 @@ _SUBJECT_BEFORE = word_set(
     """
 )
 _SUBJECT_VERBS = word_set(
-    "is was has had will would said says went goes likes loves wants told asked plans lives works got did does "
-    "and"
+    "is was has had will would said says went goes likes loves wants told asked plans lives works got did "
+    "does and"
 )
 _LANDFORMS = word_set("lake mount mt river cape fort port isle island gulf bay")
 _ENTITY = re.compile(
