@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from memcycle.core.settings import Approval, Settings
 from memcycle.core.theta import Switches, Theta
 from memcycle.core.theta_space import Category, Clamped
 from memcycle.graph.budget import Purse
-from memcycle.graph.context import Context, ScopeOf, run_context, run_scope
+from memcycle.graph.context import Context, NobodyNamed, ScopeOf, run_context, run_scope
 from memcycle.graph.node import Call
 from memcycle.graph.organisation import Made
 from memcycle.graph.routes import Policy
@@ -112,6 +112,21 @@ class GraphRun:
         """Seconds of silence after which this run ends another session; None where it ends none."""
         named = self.context.idle_after
         return self.settings.idle_after if named is None else named or None
+
+    def idle_session(self, look: Callable[..., Scope | None]) -> Scope | None:
+        """A session of the caller, or of anybody, that has gone idle; never the one that the run is in.
+
+        Args:
+            look: `Bank.idle`, or `Bank.take_idle`.
+        """
+        if self.idle_after is None:
+            return None
+        since = self.bank.world.now() - timedelta(seconds=self.idle_after)
+        try:
+            caller = self.caller
+        except NobodyNamed:
+            return look(since)
+        return look(since, caller.base, but=caller)
 
     @cached_property
     def theta(self) -> Theta:

@@ -91,10 +91,12 @@ def after_search(state: EvidenceState) -> Literal["candidates", "no candidates"]
 
 def after_stage(
     state: RememberState,
-) -> Literal["new turns", "already extracted", "window open", "nothing new"]:
+) -> Literal["new turns", "already extracted", "window open", "a session is idle", "nothing new"]:
     """A chunk a crashed run had already extracted only lacks its episode."""
     if not state.get("chunk"):
-        return "window open" if state["result"]["waiting"] else "nothing new"
+        if not state["result"]["waiting"]:
+            return "nothing new"
+        return "a session is idle" if state["idle"] else "window open"
     return "already extracted" if state.get("extracted") else "new turns"
 
 
@@ -109,9 +111,11 @@ def after_trigger(state: RememberState) -> Literal["episode ends", "goes on"]:
     return "episode ends" if state.get("episodes") else "goes on"
 
 
-def after_finish(state: RememberState) -> Literal["turns wait", "all read"]:
+def after_finish(state: RememberState) -> Literal["turns wait", "a session is idle", "all read"]:
     """What is more than a model takes at once is read chunk after chunk."""
-    return "turns wait" if state["chunk"] else "all read"
+    if state["chunk"]:
+        return "turns wait"
+    return "a session is idle" if state["idle"] else "all read"
 
 
 # recall

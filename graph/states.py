@@ -160,12 +160,14 @@ class CatchUpInput(TypedDict):
 
 class RememberState(RememberInput, EvidenceState, total=False):
     """State of the remember graph. `chunk` holds turn ids, `left` those of its next chunks; `seq` tells which
-    session they are of: one begun anew under its name after it was forgotten is another."""
+    session they are of: one begun anew under its name after it was forgotten is another. `idle`: whether
+    another session of the user has gone idle."""
 
     owner: dict[str, Any] | None
     seq: int | None
     chunk: list[str]
     left: list[str]
+    idle: bool
     extracted: bool
     guidance: dict[str, Any]
     drafts: list[dict[str, Any]]

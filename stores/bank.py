@@ -1,7 +1,6 @@
 """The bank: the one door to storage, one a process and home for all who share it."""
 
 import os
-import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -536,28 +535,28 @@ class Bank:
         with self.ledger.look() as conn:
             return session_rows.waiting(conn, datetime.max.replace(tzinfo=UTC), within)
 
-    def take_idle(
-        self, since: datetime, within: Scope | None = None, *, but: Scope | None = None
-    ) -> Scope | None:
-        """A session that waits for its end and in which nothing was done after a time, taken in hand.
-
-        Nobody else, in another process neither, gets it as long as they ask for an earlier time than now: of
-        two who find it idle one ends it, and it is to be had again once it is idle anew.
+    def idle(self, since: datetime, within: Scope | None = None, *, but: Scope | None = None) -> Scope | None:
+        """The session that waits for its end and in which nothing was done after a time for longest.
 
         Args:
             within: Of the base scope, or the one session; by default of the whole home.
-            but: The session that is not taken.
+            but: The session that is not meant.
         """
-
-        def first(conn: sqlite3.Connection) -> Scope | None:
-            found = session_rows.waiting(conn, since, within)
-            return next((one.scope for one in found if one.scope != but), None)
-
         with self.ledger.look() as conn:
-            if first(conn) is None:  # nearly always, and then nothing is to be locked
-                return None
+            return session_rows.idle(conn, since, within, but)
+
+    def take_idle(
+        self, since: datetime, within: Scope | None = None, *, but: Scope | None = None
+    ) -> Scope | None:
+        """As `idle`, and the session is taken in hand.
+
+        Nobody else, in another process neither, gets it as long as they ask for an earlier time than now: of
+        two who find it idle one ends it, and it is to be had again once it is idle anew.
+        """
+        if self.idle(since, within, but=but) is None:  # nearly always, and then nothing is to be locked
+            return None
         with self.ledger.write() as conn:
-            taken = first(conn)
+            taken = session_rows.idle(conn, since, within, but)
             if taken is not None:
                 session_rows.touch(conn, taken, self.world.now())
         return taken

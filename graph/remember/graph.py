@@ -48,15 +48,21 @@ def remember_graph(
         takes: What is given it. then: the node `session`, which comes after all else.
     """
     switches, asks = env.settings.switches, env.settings.approval.is_asked
+    idle = END if then is None else "session"
     write = "guide" if switches.guidance else "construct"
-    done = END if then is None else "session"
     graph = Wiring("remember", env, RememberState, takes=takes, gives=RememberOutput, failed=nodes.let_go)
     graph.add(
         "stage",
         nodes.stage,
         "staged",
         route=routes.after_stage,
-        to={"new turns": "plan", "already extracted": "trigger", "window open": done, "nothing new": END},
+        to={
+            "new turns": "plan",
+            "already extracted": "trigger",
+            "window open": END,
+            "a session is idle": idle,
+            "nothing new": END,
+        },
     )
     graph.add("plan", nodes.plan, "planned", to="search")
     graph.add(
@@ -97,7 +103,7 @@ def remember_graph(
         nodes.finish,
         "remembered",
         route=routes.after_finish,
-        to={"turns wait": "plan", "all read": END if then is None else "session"},
+        to={"turns wait": "plan", "a session is idle": idle, "all read": END},
     )
     if then is not None:
         graph.add("session", then, to=END)

@@ -77,7 +77,7 @@ def stage(state: RememberState, run: GraphRun) -> dict[str, Any]:
     waiting = bank.unprocessed(scope)
     if stored and is_open(run, waiting, stored):
         told = {"turns": [turn.id for turn in stored], "waiting": len(waiting)}
-        return {**fresh, **fresh_chunk([], [], fresh["result"] | told)}
+        return {**fresh, **_nothing_left(run, fresh["result"] | told)}
     states = bank.turn_states(scope, [turn.id for turn in waiting])
     part = _next_chunk(run, choose_chunk(run, waiting, stored, states), fresh["result"])
     return {**fresh, **part, "extracted": all(states[name] == "extracted" for name in part["chunk"])}
@@ -85,10 +85,18 @@ def stage(state: RememberState, run: GraphRun) -> dict[str, Any]:
 
 def _next_chunk(run: GraphRun, turns: Sequence[Turn], result: dict[str, Any]) -> dict[str, Any]:
     """What is read next of turns that wait, and what is left for later. Rules take any number."""
+    if not turns:
+        return _nothing_left(run, result)
     by_rules = run.env.roles.by_rules("constructor")
     size = len(turns) if by_rules else len(cut_to_size(turns, run.theta.extraction.tokens))
     names = [turn.id for turn in turns]
     return fresh_chunk(names[:size], names[size:], result)
+
+
+def _nothing_left(run: GraphRun, result: dict[str, Any]) -> dict[str, Any]:
+    """Nothing is read next; whether another session is to be ended is looked at once, which costs less than
+    a run of its graph."""
+    return fresh_chunk([], [], result) | {"idle": run.idle_session(run.bank.idle) is not None}
 
 
 def let_go(state: RememberState, run: GraphRun) -> str:

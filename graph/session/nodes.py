@@ -1,7 +1,6 @@
 """The nodes of session that end it: the last episode, maintenance, the commit."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from memcycle.agents.episode_trigger import EpisodeTriggerInput
@@ -10,7 +9,6 @@ from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
 from memcycle.core.probe import Probe, SessionReport
 from memcycle.core.scope import Scope
-from memcycle.graph.context import NobodyNamed
 from memcycle.graph.environment import GraphRun
 from memcycle.graph.episodes import tell, whole, write
 from memcycle.graph.node import Step
@@ -36,7 +34,7 @@ def find_waiting(state: SessionState, run: GraphRun) -> dict[str, Any]:
     """
     bank, fresh, owner = run.bank, fresh_session(), None
     if state.get("idle"):
-        owner = _taken(run)
+        owner = run.idle_session(bank.take_idle)
         if owner is None:
             return {**fresh, **_nothing_to_end(None, None)}
     scope = owner or run.caller
@@ -55,18 +53,6 @@ def find_waiting(state: SessionState, run: GraphRun) -> dict[str, Any]:
     except BadInput:  # the user was forgotten since it was looked up
         return {**fresh, **_nothing_to_end(scope.session, None)}
     return {**fresh, "part": part.number, "until": part.until, "seq": part.seq, "result": {}}
-
-
-def _taken(run: GraphRun) -> Scope | None:
-    """A session of the caller, or of anybody, that has gone idle; never the one that the run is in."""
-    if run.idle_after is None:
-        return None
-    since = run.bank.world.now() - timedelta(seconds=run.idle_after)
-    try:
-        caller = run.caller
-    except NobodyNamed:
-        return run.bank.take_idle(since)
-    return run.bank.take_idle(since, caller.base, but=caller)
 
 
 def _nothing_to_end(

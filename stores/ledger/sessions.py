@@ -242,6 +242,11 @@ def waiting(
     ]
 
 
+def idle(conn: sqlite3.Connection, since: datetime, within: Scope | None, but: Scope | None) -> Scope | None:
+    """The first of those that wait, this one aside."""
+    return next((one.scope for one in waiting(conn, since, within) if one.scope != but), None)
+
+
 def unverified(conn: sqlite3.Connection) -> list[tuple[Scope, str]]:
     """Sessions of the home that were committed without having been examined: (scope, reason)."""
     found = conn.execute(

@@ -41,6 +41,24 @@ def say(graph, text, session, user="ana", **context):
     return graph.invoke(messages, context={"user": user, "session": session, **context})
 
 
+def steps(graph, text, session):
+    """The nodes of a run, those of nested graphs after their parent's."""
+    messages = {"messages": [{"role": "user", "content": text}]}
+    context = {"user": "ana", "session": session}
+    seen = graph.stream(messages, context=context, stream_mode="updates", subgraphs=True)
+    return [name for _, update in seen for name in update]
+
+
+def test_a_run_looks_at_no_session_graph_where_none_is_idle(bank, clock):
+    graph = build_remember(bank=bank)
+    assert "session" not in steps(graph, "I keep 2 hives.", "first")
+    clock.pass_(MINUTE)
+    assert "session" not in steps(graph, "I row.", "own")
+    clock.pass_(HALF_AN_HOUR)
+    assert steps(graph, "I like tea.", "own")[-2:] == ["commit", "session"]
+    assert statuses(bank)["first"] == "committed"
+
+
 def statuses(bank, user="ana"):
     return {one.session: one.status for one in bank.sessions(Scope(user=user))}
 
