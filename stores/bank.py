@@ -1,6 +1,7 @@
 """The bank: the one door to storage, one a process and home for all who share it."""
 
 import os
+import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
