@@ -1,11 +1,9 @@
 """One shape for every data set: conversations with their questions, and what these are scored against."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
-from pathlib import Path
-from typing import Protocol
+from datetime import datetime
 
 from memcycle.core.errors import BadInput
 from memcycle.core.turn import Conversation
@@ -59,19 +57,11 @@ class Sample:
     facts: tuple[GivenFact, ...] = ()
 
 
-class Loader(Protocol):
-    """Reads the samples of one data set's file.
+Loader = Callable[..., list[Sample]]
+"""`(path, *, zone)`: the samples of a data set's file, as it is published; the zone of times that name none.
 
-    Args:
-        path: The file, as it is published.
-        zone: Zone of times that name none.
-
-    Raises:
-        BadInput: the file cannot be read or is not of the data set's shape; names the file, the sample and
-            the field.
-    """
-
-    def __call__(self, path: Path, *, zone: tzinfo) -> list[Sample]: ...  # noqa: D102 - said above
+`BadInput` where the file cannot be read or is not of the data set's shape; names file, sample and field.
+"""
 
 
 def chosen(samples: Sequence[Sample], spec: str | None) -> list[Sample]:

@@ -16,7 +16,7 @@ from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_file, read_name, read_records, read_turns
 from memcycle.core.turn import Conversation
 from memcycle.evals.dataset import Question, Sample
-from memcycle.evals.datasets.reading import answer_text, errors_of, list_in, object_in, text_in
+from memcycle.evals.datasets.reading import answer_text, distinct, errors_of, list_in, object_in, text_in
 from memcycle.evals.metrics import ADVERSARIAL
 
 
@@ -33,13 +33,8 @@ def read_samples(text: str, *, zone: tzinfo) -> list[Sample]:
     Raises:
         BadInput: not of the shape; names the conversation, the turn or question, and the field.
     """
-    samples: dict[str, Sample] = {}
-    for number, record in read_records(text):
-        sample = _sample(f"record {number}", record, zone)
-        if sample.id in samples:
-            raise BadInput(f"record {number}: there is a conversation {sample.id!r} already")
-        samples[sample.id] = sample
-    return list(samples.values())
+    places = ((f"record {number}", record) for number, record in read_records(text))
+    return distinct((where, _sample(where, record, zone)) for where, record in places)
 
 
 def _sample(where: str, record: dict[str, Any], zone: tzinfo) -> Sample:

@@ -16,7 +16,15 @@ from memcycle.core.jsonl import Unread
 from memcycle.core.messages import clean_text, image_note
 from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import GivenFact, Question, Sample
-from memcycle.evals.datasets.reading import answer_text, list_in, object_in, samples_of, text_in
+from memcycle.evals.datasets.reading import (
+    answer_text,
+    list_in,
+    object_in,
+    samples_of,
+    text_in,
+    time_in,
+    turn_of,
+)
 from memcycle.evals.metrics import ADVERSARIAL, MULTI_HOP, OPEN_DOMAIN
 
 CATEGORIES = {1: MULTI_HOP, 2: "temporal", 3: OPEN_DOMAIN, 4: "single-hop", 5: ADVERSARIAL}
@@ -68,7 +76,9 @@ def _sessions(name: str, conversation: dict[str, Any], zone: tzinfo, unread: Unr
     sessions = []
     for number in sorted(int(match[1]) for match in keys):
         where = f"sample {name}, session_{number}"
-        time = _session_time(where, conversation.get(f"session_{number}_date_time"), zone)
+        # The data set times no single turn: all turns of a session share its start.
+        begun = str(conversation.get(f"session_{number}_date_time"))
+        time = time_in(f"{where}_date_time", begun, "%I:%M %p on %d %B, %Y", "1:56 pm on 8 May, 2023", zone)
         items = list_in(f"sample {name}", conversation, f"session_{number}")
         turns = [_turn(where, str(number), place, item, time) for place, item in enumerate(items, start=1)]
         said = tuple(turn for turn in turns if turn is not None)
@@ -80,30 +90,11 @@ def _sessions(name: str, conversation: dict[str, Any], zone: tzinfo, unread: Unr
     return tuple(sessions)
 
 
-def _session_time(where: str, value: Any, zone: tzinfo) -> datetime:
-    """The session's start. The data set times no single turn: all turns of a session share it."""
-    try:
-        # strptime reads no zone here; the next call sets it.
-        return datetime.strptime(str(value), "%I:%M %p on %d %B, %Y").replace(tzinfo=zone)
-    except ValueError:
-        raise BadInput(f"{where}_date_time: {value!r:.60} is not like '1:56 pm on 8 May, 2023'") from None
-
-
 def _turn(where: str, session: str, position: int, item: Any, time: datetime) -> Turn | None:
     where = f"{where}, turn {position}"
     speaker, said = (text_in(where, object_in(where, item), key) for key in ("speaker", "text"))
     text = " ".join(part for part in (clean_text(said), image_note(item.get("blip_caption"))) if part)
-    if not text:
-        return None
-    # Ids in the data are D{session}:{turn}; deriving them makes a duplicate impossible.
-    return Turn(
-        id=turn_id(session, position),
-        session=session,
-        position=position,
-        speaker=clean_text(speaker) or "unknown",
-        text=text,
-        time=time,
-    )
+    return turn_of(session, position, clean_text(speaker) or "unknown", text, time) if text else None
 
 
 def _question(name: str, number: int, item: Any, known: set[str]) -> Question:

@@ -18,14 +18,17 @@ from typing import Any
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_name
 from memcycle.core.messages import clean_text, read_role
-from memcycle.core.turn import Conversation, Session, Turn, turn_id
+from memcycle.core.turn import Conversation, Session, Turn
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.datasets.reading import (
     answer_text,
+    distinct,
     list_in,
     object_in,
     samples_of,
     text_in,
+    time_in,
+    turn_of,
     unused,
 )
 
@@ -45,13 +48,8 @@ def read_longmemeval(data: Any, *, zone: tzinfo) -> list[Sample]:
     """
     if not isinstance(data, list):
         raise BadInput(f"LongMemEval data is a list of questions, not {type(data).__name__}")
-    samples: dict[str, Sample] = {}
-    for number, item in enumerate(data, start=1):
-        sample = _sample(f"sample {number}", item, zone)
-        if sample.id in samples:
-            raise BadInput(f"sample {number}: field 'question_id': there is a {sample.id!r} already")
-        samples[sample.id] = sample
-    return list(samples.values())
+    places = ((f"sample {number}", item) for number, item in enumerate(data, start=1))
+    return distinct((where, _sample(where, item, zone)) for where, item in places)
 
 
 def _sample(where: str, item: Any, zone: tzinfo) -> Sample:
@@ -97,11 +95,8 @@ def _haystack(where: str, item: dict[str, Any]) -> list[tuple[Any, Any, list[Any
 
 def _date(where: str, value: Any, zone: tzinfo) -> datetime:
     """A date such as `2023/05/20 (Sat) 02:21`. The data time no single turn: a session's share its date."""
-    try:
-        # The weekday is left out: its name would be read in the machine's language.
-        return datetime.strptime(_WEEKDAY.sub(" ", str(value)), "%Y/%m/%d %H:%M").replace(tzinfo=zone)
-    except ValueError:
-        raise BadInput(f"{where}: {value!r:.60} is not a date like '2023/05/20 (Sat) 02:21'") from None
+    # The weekday is left out: its name would be read in the machine's language.
+    return time_in(where, _WEEKDAY.sub(" ", str(value)), "%Y/%m/%d %H:%M", "2023/05/20 (Sat) 02:21", zone)
 
 
 def _turn(where: str, session: str, position: int, item: Any, time: datetime) -> Turn | None:
@@ -111,14 +106,4 @@ def _turn(where: str, session: str, position: int, item: Any, time: datetime) ->
         role = read_role(item.get("role"))
     except ValueError as error:
         raise BadInput(f"{where}: {error}") from None
-    if not text:
-        return None
-    return Turn(
-        id=turn_id(session, position),
-        session=session,
-        position=position,
-        speaker=item["role"],
-        role=role,
-        text=text,
-        time=time,
-    )
+    return turn_of(session, position, item["role"], text, time, role=role) if text else None

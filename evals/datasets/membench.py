@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from memcycle.core.errors import BadInput
 from memcycle.core.messages import clean_text
-from memcycle.core.turn import Conversation, MessageType, Session, Turn, read_time, turn_id
+from memcycle.core.turn import Conversation, MessageType, Session, Turn, read_time
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.datasets.reading import (
     answer_text,
@@ -31,6 +31,7 @@ from memcycle.evals.datasets.reading import (
     object_in,
     samples_of,
     text_in,
+    turn_of,
     unused,
 )
 
@@ -162,17 +163,7 @@ def _turns(where: str, said: Sequence[_Said], times: Sequence[datetime]) -> list
     places: dict[str, int] = {}
     for one, time in zip(said, times, strict=True):
         place = places[one.session] = places.get(one.session, 0) + 1
-        turns.append(
-            Turn(
-                id=turn_id(one.session, place),
-                session=one.session,
-                position=place,
-                speaker=one.speaker,
-                role=one.role,
-                text=one.text,
-                time=time,
-            )
-        )
+        turns.append(turn_of(one.session, place, one.speaker, one.text, time, role=one.role))
     return turns
 
 

@@ -1,13 +1,15 @@
 """What the readers of data sets share: JSON files, and errors that name where they are."""
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_file
+from memcycle.core.turn import MessageType, Turn, turn_id
 from memcycle.evals.dataset import Sample
 
 
@@ -31,34 +33,54 @@ def errors_of(path: Path) -> Iterator[None]:
         raise BadInput(f"{path}: {error}") from None
 
 
-def object_in(where: str, value: Any) -> dict[str, Any]:
-    """The value, which must be a JSON object.
+def distinct(samples: Iterable[tuple[str, Sample]]) -> list[Sample]:
+    """The samples, each given with its place in the file; `BadInput` for two of one id."""
+    found: dict[str, Sample] = {}
+    for where, sample in samples:
+        if found.setdefault(sample.id, sample) is not sample:
+            raise BadInput(f"{where}: there is a conversation {sample.id!r} already")
+    return list(found.values())
 
-    Raises:
-        BadInput: it is not.
-    """
+
+def turn_of(
+    session: str, position: int, speaker: str, text: str, time: datetime, *, role: MessageType = "human"
+) -> Turn:
+    """A turn whose id is its place, so that there is no duplicate."""
+    return Turn(
+        id=turn_id(session, position),
+        session=session,
+        position=position,
+        speaker=speaker,
+        role=role,
+        text=text,
+        time=time,
+    )
+
+
+def time_in(where: str, words: str, form: str, like: str, zone: tzinfo) -> datetime:
+    """A time written in a form of `strptime`, which holds no zone; `BadInput` where it is not."""
+    try:
+        return datetime.strptime(words, form).replace(tzinfo=zone)
+    except ValueError:
+        raise BadInput(f"{where}: {words!r:.60} is not like {like!r}") from None
+
+
+def object_in(where: str, value: Any) -> dict[str, Any]:
+    """The value, which must be a JSON object; `BadInput` where it is not."""
     if not isinstance(value, dict):
         raise BadInput(f"{where} is {type(value).__name__}, not an object")
     return value
 
 
 def text_in(where: str, item: dict[str, Any], key: str) -> str:
-    """The text of a field.
-
-    Raises:
-        BadInput: it is missing or not text.
-    """
+    """The text of a field; `BadInput` where it is missing or not text."""
     if not isinstance(item.get(key), str):
         raise BadInput(f"{where}: field {key!r} is missing or not text")
     return str(item[key])
 
 
 def list_in(where: str, item: dict[str, Any], key: str) -> list[Any]:
-    """The list of a field.
-
-    Raises:
-        BadInput: it is missing or not a list.
-    """
+    """The list of a field; `BadInput` where it is missing or not a list."""
     if not isinstance(item.get(key), list):
         raise BadInput(f"{where}: field {key!r} is missing or not a list")
     return list(item[key])
