@@ -53,6 +53,22 @@ class Lines(Generic[M]):
             file.write(record.model_dump_json().encode() + b"\n")
 
 
+def _draft_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _draft_of(path).write_text(text, "utf-8")
+    _draft_of(path).replace(path)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """A JSON file, whole or not at all; what JSON has no form for is text."""
+    write_whole(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
 class RunFolder:
     """A run's folder.
 
@@ -79,23 +95,20 @@ class RunFolder:
             BadInput: the folder holds other files, or a run that is not to be resumed or is another one.
         """
         ours = {"plan": plan, "versions": versions()}
-        draft = self._config.with_suffix(".new")
         if self._config.is_file():
             self._check_same(ours, resume=resume)
             return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            foreign = next((path for path in self.path.iterdir() if path != draft), None)
+            foreign = next((path for path in self.path.iterdir() if path != _draft_of(self._config)), None)
         except OSError as error:
             raise BadInput(f"--out {self.path} cannot be made or read: {error.strerror}") from None
         if foreign is not None:
             raise BadInput(
                 f"--out {self.path} holds other files ({foreign.name}); name a new or empty folder"
             )
-        text = json.dumps({**ours, "command": command, "seeds": []}, ensure_ascii=False, indent=2)
-        # Whole or not at all: a kill between the two leaves no folder that cannot be used again.
-        draft.write_text(text + "\n", "utf-8")
-        draft.replace(self._config)
+        # A kill leaves no folder that cannot be used again.
+        write_json(self._config, {**ours, "command": command, "seeds": []})
 
     def _check_same(self, ours: Mapping[str, Any], *, resume: bool) -> None:
         if not resume:

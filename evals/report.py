@@ -111,8 +111,7 @@ def _first_cited(plan: Plan, records: Sequence[Record]) -> float | None:
     """Share of the questions with gold turns whose answer cites one of them first; abstaining cites none."""
     asked = [record for record in records if record.gold_turns] if plan.answers else []
     return _mean(
-        float(not record.abstained and bool(set(record.cited[:1]) & set(record.gold_turns)))
-        for record in asked
+        float(not one.abstained and not set(one.gold_turns).isdisjoint(one.cited[:1])) for one in asked
     )
 
 
@@ -211,11 +210,8 @@ def recall_plot(summary: Mapping[str, Any]) -> str:
     for name, figures in ways.items():
         if figures is None:
             continue
-        points = [
-            (float(budget), found)
-            for budget, found in figures["recall_at_tokens"].items()
-            if found is not None
-        ]
+        by_budget = figures["recall_at_tokens"].items()
+        points = [(float(budget), found) for budget, found in by_budget if found is not None]
         shown = figures["shown"]
         if name == FULL_CONTEXT and shown["recall"] is not None:
             points = [(max(shown["tokens"], 1.0), shown["recall"])]
@@ -231,18 +227,17 @@ def recall_plot(summary: Mapping[str, Any]) -> str:
 def _run(plan: Plan, summary: Mapping[str, Any], stored: Sequence[StoredConversation], command: str) -> str:
     theta = plan.settings.theta
     facts = "the data set's observations, made by a model" if plan.facts == OBSERVATIONS else plan.facts
+    unsourced, refused = sum(one.unsourced for one in stored), sum(one.refused for one in stored)
+    unlucky = f"{unsourced} name no turn, {refused} were not taken by the store"
+    limit = f"; at most {plan.limit} a conversation" if plan.limit else ""
     found = versions()
     rows = [
         ("data", f"`{plan.file}`, SHA-256 `{plan.sha256[:16]}`"),
         ("conversations", ", ".join(plan.conversations)),
-        (
-            "questions",
-            f"{summary['n']}, {summary['n_evidence']} of them with gold turns"
-            + (f"; at most {plan.limit} a conversation" if plan.limit else ""),
-        ),
+        ("questions", f"{summary['n']}, {summary['n_evidence']} of them with gold turns{limit}"),
         ("stored", f"{sum(one.turns for one in stored):,} turns, {sum(one.facts for one in stored):,} facts"),
         ("facts", facts),
-        *_unlucky(stored),
+        *([("of these facts", unlucky)] if unsourced + refused else []),
         ("embedder", ", ".join(sorted({one.embedder for one in stored})) or plan.settings.embedder),
         ("answers", plan.model if plan.answers else "none asked for"),
         ("judge", plan.judge or "none"),
@@ -253,15 +248,7 @@ def _run(plan: Plan, summary: Mapping[str, Any], stored: Sequence[StoredConversa
         ("versions", ", ".join(f"{name} {number}" for name, number in found.items())),
         ("time", f"{summary['seconds']:,.0f} s, storing included"),
     ]
-    return f"    {command}\n\n" + table(("", ""), [(name, value) for name, value in rows])
-
-
-def _unlucky(stored: Sequence[StoredConversation]) -> list[tuple[str, str]]:
-    """Facts of the data set that do not count, if any."""
-    unsourced, refused = sum(one.unsourced for one in stored), sum(one.refused for one in stored)
-    if not unsourced + refused:
-        return []
-    return [("of these facts", f"{unsourced} name no turn, {refused} were not taken by the store")]
+    return f"    {command}\n\n" + table(("", ""), rows)
 
 
 def _groups(summary: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -289,10 +276,10 @@ def _recall_table(plan: Plan, summary: Mapping[str, Any]) -> str:
         )
         for name, own in _groups(summary)
     ]
-    entries = ("all, entries as they are", str(summary["n_evidence"]))
-    cells = (*_shares(summary, "recall_as_entries", plan.ks), *[""] * len(plan.ks))
+    shares = _shares(summary, "recall_as_entries", plan.ks)
+    entries = ("all, entries as they are", str(summary["n_evidence"]), *shares, *[""] * len(plan.ks))
     return (
-        table(heads, [*rows, (*entries, *cells)])
+        table(heads, [*rows, entries])
         + "\n\nEntries as they are: a fact beside the turn it was read from takes a place of its own."
     )
 
@@ -300,11 +287,8 @@ def _recall_table(plan: Plan, summary: Mapping[str, Any]) -> str:
 def _budget_table(plan: Plan, summary: Mapping[str, Any]) -> str:
     budgets = (f"{budget:,}" for budget in plan.budgets)
     heads = ("", *budgets, f"{plan.k} entries in {plan.token_budget:,}", "tokens of these")
-    rows = [
-        (name, *_shares(own, "recall_at_tokens", plan.budgets), *_shown(own))
-        for name, own in _groups(summary)
-    ]
-    return table(heads, rows)
+    shares = ((name, own, _shares(own, "recall_at_tokens", plan.budgets)) for name, own in _groups(summary))
+    return table(heads, [(name, *found, *_shown(own)) for name, own, found in shares])
 
 
 def _ways(summary: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -357,21 +341,15 @@ def _answers(plan: Plan, summary: Mapping[str, Any]) -> str:
         (name, str(own["n"]), *(number(own[figure]) for figure in shares))
         for name, own in [("all", summary), *summary["by_category"].items()]
     ]
-    abstained = summary["abstained"]
+    right, wrong = (number(summary["abstained"][way]) for way in ("right", "wrong"))
+    judged = "A judge compared each answer with the gold" if plan.judge else "No judge compared the answers"
     return (
         "## Answers\n\n"
         'Token F1 as LoCoMo\'s own code counts it; an answer that abstains counts as "not mentioned". Over '
         "all, F1 and BLEU-1 leave the adversarial questions out. "
-        + (
-            "A judge compared each answer with the gold. "
-            if plan.judge
-            else "No judge compared the answers. "
-        )
-        + "\n\n"
-        + table(heads, rows)
-        + "\n\nAbstained: on "
-        + f"{number(abstained['right'])} of the questions whose answer was never mentioned (right), "
-        + f"on {number(abstained['wrong'])} of the others (wrong)."
+        f"{judged}.\n\n{table(heads, rows)}\n\n"
+        f"Abstained: on {right} of the questions whose answer was never mentioned (right), "
+        f"on {wrong} of the others (wrong)."
     )
 
 

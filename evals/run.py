@@ -1,6 +1,5 @@
 """Runs a plan: stores its conversations, asks their questions, and gives figures that can be repeated."""
 
-import json
 import multiprocessing
 import os
 import signal
@@ -22,7 +21,7 @@ from memcycle.core.world import World
 from memcycle.evals.ask import AnswerJudge, Asker, ask_all
 from memcycle.evals.baselines import Baselines
 from memcycle.evals.dataset import Question, Sample
-from memcycle.evals.folder import RunFolder
+from memcycle.evals.folder import RunFolder, write_json
 from memcycle.evals.records import OBSERVATIONS, RULES, Plan, Record, StoredConversation, reader_of
 from memcycle.evals.report import recall_plot, report, summarized
 from memcycle.evals.subjects import base_scope, open_memory, store
@@ -212,9 +211,6 @@ def portable(error: Exception) -> tuple[type[MemcycleError], str]:
     return MemcycleError, f"{type(error).__name__}: {error}"
 
 
-RunJobs = Callable[[Sequence[Job], int, Tell], None]
-
-
 class _Done:
     """What is done so far, written down as it is told.
 
@@ -257,9 +253,8 @@ class _Done:
         """What is left to do."""
         jobs = []
         for sample in self.samples:
-            todo = tuple(one for one in sample.questions if (sample.id, one.id) not in self.records)
             home = self.folder.home(sample.id)
-            if todo:
+            if todo := tuple(one for one in sample.questions if (sample.id, one.id) not in self.records):
                 is_stored = sample.id in self.stored and home.is_dir()
                 jobs.append(Job(plan, sample, todo, home, is_stored, base_url))
         return jobs
@@ -276,7 +271,7 @@ def run(
     workers: int = 1,
     base_url: str | None = None,
     watch: Watch = lambda _: None,
-    run_jobs: RunJobs = run_jobs,
+    run_jobs: Callable[[Sequence[Job], int, Tell], None] = run_jobs,
 ) -> dict[str, Any]:
     """Runs a plan, or what is left of it, and gives its figures, as the command prints them with `--json`.
 
@@ -307,8 +302,7 @@ def run(
     records = [done.records[sample.id, question.id] for sample in samples for question in sample.questions]
     stored = [done.stored[sample.id] for sample in samples if sample.id in done.stored]
     summary = summarized(plan, records, stored, seconds=done.seconds if jobs else done.before)
-    text = json.dumps(summary, ensure_ascii=False, indent=2)
-    folder.summary.write_text(text + "\n", "utf-8")
+    write_json(folder.summary, summary)
     folder.plot.write_text(recall_plot(summary), "utf-8")
     folder.report.write_text(
         report(plan, summary, records, stored, command=command, plot=folder.plot.name), "utf-8"

@@ -250,9 +250,13 @@ class Lab:
         return self._open[key]
 
     def _opened(self, theta: Theta, name: str, key: str, model: str) -> Memory:
-        home, plan = self.folder.home(key), self.task.storing(theta)
         return open_memory(
-            plan, self.samples[name], home, model, base_url=self.base_url, embeddings=self.embeddings
+            self.task.storing(theta),
+            self.samples[name],
+            self.folder.shelf / key,
+            model,
+            base_url=self.base_url,
+            embeddings=self.embeddings,
         )
 
     def _store(self, theta: Theta, name: str, key: str, memory: int) -> None:

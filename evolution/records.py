@@ -1,7 +1,6 @@
 """What an evolution writes down, and the folder it is written into."""
 
 import json
-from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -86,10 +85,6 @@ class EvolveFolder:
         self.homes = Lines(self.shelf / "stored.jsonl", StoredHome)
         self.checkpoints, self.best = path / "checkpoints.sqlite3", path / "best_theta.json"
 
-    def home(self, conversation: str) -> Path:
-        """A home by its key; see `Lab`."""
-        return self.shelf / conversation
-
     def round(self, number: int) -> Path:
         """The artefacts of a round."""
         return self.path / "rounds" / str(number)
@@ -99,20 +94,6 @@ class EvolveFolder:
         path = self.path / "evaluations" / f"{theta}-{memory}-{split}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         return Lines(path, QuestionRecord)
-
-    def write(self, path: Path, content: Mapping[str, Any]) -> None:
-        """A JSON file, whole or not at all."""
-        self._whole(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
-
-    def write_lines(self, path: Path, records: Iterable[BaseModel]) -> None:
-        """A file of records, whole or not at all."""
-        self._whole(path, "".join(f"{record.model_dump_json()}\n" for record in records))
-
-    def _whole(self, path: Path, text: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f"{path.name}.new")
-        draft.write_text(text, "utf-8")
-        draft.replace(path)
 
 
 def home_key(*parts: Any) -> str:

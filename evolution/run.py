@@ -8,6 +8,7 @@ from langgraph.types import StateSnapshot
 from memcycle.agents.roles import Roles
 from memcycle.checkpoints import checkpointer
 from memcycle.core.theta import Theta
+from memcycle.evals.folder import write_json
 from memcycle.evolution.evolve import build_evolve
 from memcycle.evolution.lab import Lab, held_out, paired
 from memcycle.evolution.splits import Split
@@ -75,9 +76,7 @@ def run(
         "changed": {path: [old, new] for path, old, new in task.start.diff(best) if path != "version"},
         "usage": values.get("usage") or {},
     }
-    folder.run.summary.write_text(
-        json.dumps(summary, ensure_ascii=False, indent=2, default=str) + "\n", "utf-8"
-    )
+    write_json(folder.run.summary, summary)
     folder.run.plot.write_text(trajectory(summary), "utf-8")
     folder.run.report.write_text(report(lab, summary, command), "utf-8")
     return json.loads(folder.run.summary.read_text("utf-8"))  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ from memcycle.agents.roles import Roles
 from memcycle.core.errors import RoleFailed
 from memcycle.core.probe import Usage, add_usage
 from memcycle.core.theta import Theta
+from memcycle.evals.folder import write_json, write_whole
 from memcycle.evolution.lab import Lab
 from memcycle.evolution.records import QuestionRecord
 from memcycle.evolution.splits import Split
@@ -103,8 +104,9 @@ class Evolving:
         scores: dict[str, Any] = {split: lab.task.score(own) for split, own in records.items()}
         scores["stands"] = not has_dropped(cast(EvolveState, {**begun, **scores}), lab.task.tau)
         place = lab.folder.round(begun["round"])
-        lab.folder.write(place / "theta.json", theta.model_dump(mode="json"))
-        lab.folder.write_lines(place / "records.jsonl", [one for own in records.values() for one in own])
+        write_json(place / "theta.json", theta.model_dump(mode="json"))
+        lines = (one.model_dump_json() for own in records.values() for one in own)
+        write_whole(place / "records.jsonl", "".join(f"{line}\n" for line in lines))
         # What an earlier round has asked is read, and costs nothing.
         asked = any(row["theta"] == fingerprint(theta) and row["memory"] == memory for row in begun["rows"])
         return {**first, **scores, "usage": {} if asked else _total(records)}
@@ -130,7 +132,7 @@ class Evolving:
         changes = [Change.model_validate(one) for one in state["diagnosis"]["changes"]]
         proposal = with_all(base, changes)
         place = lab.folder.round(state["round"])
-        lab.folder.write(place / "diagnosis.json", {**state["diagnosis"], "proposal": proposal})
+        write_json(place / "diagnosis.json", {**state["diagnosis"], "proposal": proposal})
         return {"proposal": proposal}
 
     def guard(self, state: EvolveState) -> dict[str, Any]:
@@ -156,7 +158,7 @@ class Evolving:
         if done.action != "stop":
             update |= self._next(state, done.action, Theta.model_validate(best["theta"]), lab)
         after = {"next": update.get("changes", {}), "reread": update.get("reread", False)}
-        lab.folder.write(lab.folder.round(state["round"]) / "decision.json", {**row, **after})
+        write_json(lab.folder.round(state["round"]) / "decision.json", {**row, **after})
         return update
 
     def _next(self, state: EvolveState, action: str, best: Theta, lab: Lab) -> dict[str, Any]:
