@@ -1,7 +1,6 @@
 """A line plot of shares as an SVG document, readable without colours and without eyes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from math import log10
 from typing import NamedTuple
@@ -17,7 +16,6 @@ _CORNERS: tuple[tuple[tuple[float, float], ...], ...] = (
     ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
 )
 """Marks in turn: a circle, a square, a triangle, a diamond."""
-_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 class Series(NamedTuple):
@@ -27,24 +25,20 @@ class Series(NamedTuple):
     points: tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """A horizontal axis from `low` to `high`; a logarithmic one marks doublings of 125, else each unit."""
 
     low: float
     high: float
-    log: bool = False
+    log: bool
 
     @classmethod
-    def of_tokens(cls, values: Sequence[float]) -> "Axis":
-        """A logarithmic axis with room beside the values."""
+    def of(cls, values: Sequence[float], *, log: bool) -> "Axis":
+        """An axis with room beside the values; an even one begins at 0."""
         low, high = min(values, default=100.0), max(values, default=1000.0)
-        return cls(low / 1.15, max(high, low * 2) * 1.15, log=True)
-
-    @classmethod
-    def of_rounds(cls, last: float) -> "Axis":
-        """An even axis of rounds, from 0 to the last."""
-        return cls(-0.03 * last, 1.03 * last)
+        if log:
+            return cls(low / 1.15, max(high, low * 2) * 1.15, log)
+        return cls(-0.03 * max(high, 1.0), 1.03 * max(high, 1.0), log)
 
     def place(self, value: float) -> float:
         """Where a value stands, in pixels."""
@@ -62,12 +56,10 @@ class Axis:
         return [value for value in values if self.low <= value <= self.high]
 
 
-def line_plot(
-    series: Sequence[Series], *, title: str, x_label: str, y_label: str, axis: Axis | None = None
-) -> str:
-    """An SVG document, the first series drawn boldly; by default over a logarithmic axis of tokens."""
+def line_plot(series: Sequence[Series], *, title: str, x_label: str, y_label: str, log: bool = True) -> str:
+    """An SVG document, the first series drawn boldly."""
     drawn = [one for one in series if one.points]
-    axis = axis or Axis.of_tokens([x for one in drawn for x, _ in one.points])
+    axis = Axis.of([x for one in drawn for x, _ in one.points], log=log)
     described = ". ".join(f"{one.name}: {', '.join(map(_said, one.points))}" for one in drawn)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
@@ -99,7 +91,7 @@ def _height(share: float) -> float:
 def _grid(axis: Axis, x_label: str, y_label: str) -> list[str]:
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     parts = []
-    for share in _SHARES:
+    for share in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
         y = _height(share)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{right}" stroke="#e5e7eb"/>')
         parts.append(_text(LEFT - 8, y + 4, f"{share:.1f}", anchor="end"))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from memcycle.evals.plot import Axis, Series, line_plot
+from memcycle.evals.plot import Series, line_plot
 from memcycle.evals.records import versions
 from memcycle.evals.report import number, table
 from memcycle.evolution.lab import Lab
@@ -22,31 +22,23 @@ def trajectory(summary: Mapping[str, Any]) -> str:
     ]
     if summary["random"] is not None:
         series.append(Series("held out: random", ((last, summary["random"]["held_out"]),)))
-    return line_plot(
-        series, title="Score by round", x_label="round", y_label="score", axis=Axis.of_rounds(last)
-    )
+    return line_plot(series, title="Score by round", x_label="round", y_label="score", log=False)
 
 
 def report(lab: Lab, summary: Mapping[str, Any], command: str) -> str:
     """The whole report."""
-    return (
-        "\n\n".join(
-            part
-            for part in (
-                "# Evolution of a retrieval configuration",
-                _setting(lab, command),
-                _held_out(summary),
-                _rounds(summary["rounds"]),
-                f"![Scores by round]({lab.folder.run.plot.name})",
-                _diagnoses(lab, summary["rounds"]),
-                _changed(summary["changed"]),
-                _ablation(summary["ablation"]),
-                "Versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()) + ".",
-            )
-            if part
-        )
-        + "\n"
+    parts = (
+        "# Evolution of a retrieval configuration",
+        _setting(lab, command),
+        _held_out(summary),
+        _rounds(summary["rounds"]),
+        f"![Scores by round]({lab.folder.run.plot.name})",
+        _diagnoses(lab, summary["rounds"]),
+        _changed(summary["changed"]),
+        _ablation(summary["ablation"]),
+        "Versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()) + ".",
     )
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _between(ends: Sequence[float] | None) -> str:
@@ -61,18 +53,15 @@ def _setting(lab: Lab, command: str) -> str:
         for split, own in task.splits.items()
     )
     blank = " The Diagnoser was shown blanked records." if task.blank else ""
-    return "\n\n".join(
-        (
-            f"Objective: {task.aim}, at {task.token_budget} tokens "
-            f"of evidence at most. Start: `{task.start_name}`. Data: {task.file} ({task.sha256[:12]}); "
-            f"{splits}.",
-            f"Facts by {task.facts}, recall by {task.model}, diagnosis by {task.diagnoser}, "
-            f"{'answers judged by ' + task.judge if task.judge else 'no judge'}; seed {task.seed}.{blank} "
-            "The diagnosis saw the training questions alone, the guard decided by its own, and held-out "
-            "questions were asked once of each configuration that is reported.",
-            f"```sh\n{command}\n```" if command else "",
-        )
-    ).strip()
+    told = f"\n\n```sh\n{command}\n```" if command else ""
+    return (
+        f"Objective: {task.aim}, at {task.token_budget} tokens of evidence at most. "
+        f"Start: `{task.start_name}`. Data: {task.file} ({task.sha256[:12]}); {splits}.\n\n"
+        f"Facts by {task.facts}, recall by {task.model}, diagnosis by {task.diagnoser}, "
+        f"{'answers judged by ' + task.judge if task.judge else 'no judge'}; seed {task.seed}.{blank} "
+        "The diagnosis saw the training questions alone, the guard decided by its own, and held-out "
+        f"questions were asked once of each configuration that is reported.{told}"
+    )
 
 
 def _held_out(summary: Mapping[str, Any]) -> str:
@@ -110,11 +99,10 @@ def _rounds(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _diagnoses(lab: Lab, rows: Iterable[Mapping[str, Any]]) -> str:
-    parts = []
-    for row in rows:
-        path = lab.folder.round(row["round"]) / "diagnosis.json"
-        if path.is_file():
-            parts.append(_diagnosis(row["round"], json.loads(path.read_text("utf-8"))))
+    paths = {row["round"]: lab.folder.round(row["round"]) / "diagnosis.json" for row in rows}
+    parts = [
+        _diagnosis(n, json.loads(path.read_text("utf-8"))) for n, path in paths.items() if path.is_file()
+    ]
     return "\n\n".join(["## Diagnoses", *parts]) if parts else ""
 
 
