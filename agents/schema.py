@@ -4,14 +4,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-_SIMPLE = {
-    "string": "string",
-    "integer": "integer",
-    "number": "number",
-    "boolean": "true|false",
-    "null": "null",
-}
-
 
 def strict_schema(model: type[BaseModel], name: str) -> dict[str, Any]:
     """A JSON schema in the subset that strict structured output accepts.
@@ -42,7 +34,7 @@ def outline(schema: dict[str, Any], indent: int = 0) -> str:
     if kind == "array":
         return f"[{outline(schema['items'], indent)}, ...]"
     if kind != "object":
-        return _SIMPLE.get(kind, "any")
+        return "true|false" if kind == "boolean" else kind or "any"
     pad = "  " * (indent + 1)
     lines = []
     for key, value in schema["properties"].items():

@@ -10,15 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, model_validator
 from typing_extensions import override
 
 from memcycle.core.entry import Entry, Granularity
@@ -35,16 +27,7 @@ _MARKS = (
 # Whatever a model may read as "<", and over what it cannot see, such as spaces of no width.
 _OURS = re.compile(rf"[<＜﹤](?=[^\w<＜﹤]{{0,20}}(?:{_MARKS})\b)", re.IGNORECASE)
 _IN_ATTRIBUTES = str.maketrans(
-    {
-        "&": "&amp;",
-        '"': "&quot;",
-        "<": "&lt;",
-        "＜": "&lt;",
-        "﹤": "&lt;",
-        ">": "&gt;",
-        "＞": "&gt;",
-        "﹥": "&gt;",
-    }
+    {"&": "&amp;", '"': "&quot;"} | dict.fromkeys("<＜﹤", "&lt;") | dict.fromkeys(">＞﹥", "&gt;")
 )
 # Not strftime("%A"): its names follow the locale of the process.
 _EXACT = {"year": len("2025"), "month": len("2025-02"), "minute": len("2025-02-03 08:30")}

@@ -155,12 +155,12 @@ def passages(parsed: ParsedQuestion, evidence: Sequence[MemoryView]) -> list[Pas
     best = max((memory.score or 0.0 for memory in shown), default=0.0)
     found: list[Passage] = []
     for memory, words in zip(shown, held, strict=True):
-        dated = _date_fit(parsed, memory)
-        then = float(not parsed.words and _was_then(parsed, memory))
+        # When it happened, where that is known; asked for a time alone, nothing else tells.
+        then = float(not parsed.words and _lies_in(parsed, memory.event_time or memory.time))
         around = _share(words, weights) or then
         whole = {
             "search": (memory.score or 0.0) / best if best else around,
-            "dated": dated,
+            "dated": float(_lies_in(parsed, memory.time, memory.event_time)),
             "outdated": float(not memory.current),
             "episode": float(memory.granularity == "episode"),
         }
@@ -257,18 +257,9 @@ def holds_kind(parsed: ParsedQuestion, memory: MemoryView, text: str) -> bool:
     return parsed.slot in ("who", "where") and _CALLED.search(text) is not None
 
 
-def _date_fit(parsed: ParsedQuestion, memory: MemoryView) -> float:
-    """1 where the memory was said or happened in a period the question names, else 0."""
-    return float(any(_lies_in(parsed, time) for time in (memory.time, memory.event_time)))
-
-
-def _was_then(parsed: ParsedQuestion, memory: MemoryView) -> bool:
-    """The same of when it happened alone, where that is known."""
-    return _lies_in(parsed, memory.event_time or memory.time)
-
-
-def _lies_in(parsed: ParsedQuestion, time: datetime | None) -> bool:
-    return time is not None and any(one.start <= time < one.over for one in parsed.dates)
+def _lies_in(parsed: ParsedQuestion, *times: datetime | None) -> bool:
+    """Whether one of the times is in a period that the question names."""
+    return any(one.start <= time < one.over for time in times if time for one in parsed.dates)
 
 
 class Gap(NamedTuple):

@@ -136,10 +136,7 @@ def when_of(sentence: str, said: datetime) -> Reading | None:
 def is_news(sentence: str, said: datetime, memory: MemoryView) -> bool:
     """Whether a sentence said then can speak of a time after that of a memory; a correction always does."""
     known = memory.event_time or memory.time
-    return known is None or known <= true_until(sentence, said) or corrects(sentence)
-
-
-def true_until(sentence: str, said: datetime) -> datetime:
-    """The latest moment a sentence can speak of: "moved in 2010" is no news about a home named in 2020."""
-    when = when_of(sentence, said)
-    return said if when is None else min(said, when.over)
+    if known is None or corrects(sentence):
+        return True
+    when = when_of(sentence, said)  # "moved in 2010" is no news about a home named in 2020
+    return known <= (said if when is None else min(said, when.over))
