@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import fsum
 from typing import NamedTuple
 
 from memcycle.agents.prober import ProbeDraft, ProberInput, ProberOutput
@@ -61,7 +62,8 @@ def _candidates(turns: Sequence[TurnView]) -> Iterator[_Candidate]:
             words = content(undated) - content(turn.speaker)
             named = _rarest(undated, words, held)
             if named and len(words) >= len(named) + LEAST_LEFT:
-                weight = sum(1 / held[word] for word in words if held[word])
+                # Exactly summed: a set has another order in each process.
+                weight = fsum(1 / held[word] for word in words if held[word])
                 yield _Candidate(turn, statement, named, weight, when_of(statement.text, turn.time))
 
 
