@@ -221,13 +221,11 @@ class Bank:
         """Gives the session's staged entries the vectors they miss, as far as the embedder works."""
         vectors = self.indexes.attended().vectors
         with self.ledger.look() as conn:
-            texts = [one.entry.text for one in entry_rows.bare(conn, scope)]
-        found = vectors.of_all_that_can(texts)
+            bare = [one.entry for one in entry_rows.bare(conn, scope)]
+        found = vectors.of_all_that_can([one.text for one in bare])
         if found:
             with self._write() as writer:
-                # Read anew: one may have been forgotten, and its row given to another.
-                bare = entry_rows.bare(writer.conn, scope)
-                pairs = [(one.row, found[one.entry.text]) for one in bare if one.entry.text in found]
+                pairs = [(one.id, found[one.text]) for one in bare if one.text in found]
                 entry_rows.set_vectors(writer.conn, pairs, vectors.id)
 
     def turns(self, scope: Scope, ids: Iterable[str]) -> list[Turn]:

@@ -125,7 +125,8 @@ def check(
     """
     now = ledger.world.now()
     with ledger.read() as conn:
-        damage, mendable = _complaints(conn)
+        complaints = [str(row[0]) for row in conn.execute("PRAGMA integrity_check(5)")]
+        damage = [one for one in complaints if one != "ok" and not is_of_an_index(one)]
         recorded = meta.embedder(conn)
         stored, expired = items.count(conn, now)
         report: dict[str, Any] = {
@@ -141,7 +142,7 @@ def check(
                 "current": embedder,
             },
             "outbox": outbox.size(conn),
-            "ledger_drift": _ledger_drift(conn) or mendable,
+            "ledger_drift": _ledger_drift(conn) or sum(map(is_of_an_index, complaints)),
             "stuck_sessions": len(_stuck(conn, now, alone=alone)),
             "unverified_sessions": [
                 {**scope.model_dump(), "reason": reason} for scope, reason in sessions.unverified(conn)
@@ -158,13 +159,6 @@ def check(
         except StoreError as error:
             report["index_trouble"] = str(error)
     return report
-
-
-def _complaints(conn: sqlite3.Connection) -> tuple[list[str], int]:
-    """What SQLite finds wrong with the file, and how many complaints are of what can be made anew."""
-    complaints = [str(row[0]) for row in conn.execute("PRAGMA integrity_check(5)")]
-    damage = [one for one in complaints if one != "ok" and not is_of_an_index(one)]
-    return damage, sum(map(is_of_an_index, complaints))
 
 
 def is_of_an_index(complaint: str) -> bool:
@@ -205,20 +199,12 @@ def _stuck(conn: sqlite3.Connection, now: datetime, *, alone: bool) -> list[Scop
 
 
 def _index_drift(ledger: Ledger, mirror: Mirror, embedder: str) -> dict[str, int]:
-    """Compares every copy in the index with its entry.
-
-    Returns:
-        How many are `missing` or other than they should be, and how many (with collections of another number
-        of shards) are there and should not be.
-
-    Raises:
-        StoreError: the index cannot be read.
-    """
+    """Compares every copy in the index with its entry: how many are `missing` or other than they should be,
+    and how many (with collections of another number of shards) are there and should not be."""
     index = mirror.index()
     with ledger.read() as conn:
-        wanted = entries.indexed_ids(conn, embedder)
-    right: set[str] = set()
-    stray = index.leftover()
+        missing = entries.indexed_ids(conn, embedder)
+    stray, wanted = index.leftover(), missing.copy()
     for page in index.copies():
         with ledger.read() as conn:
             stored = entries.anywhere(conn, [held.id for held in page])
@@ -227,8 +213,8 @@ def _index_drift(ledger: Ledger, mirror: Mirror, embedder: str) -> dict[str, int
             if one is None or held.id not in wanted or held.shard != index.shard_of(one.entry.scope):
                 stray += 1
             elif _is_copy(held, one):
-                right.add(held.id)
-    return {"missing": len(wanted - right), "stray": stray}
+                missing.discard(held.id)
+    return {"missing": len(missing), "stray": stray}
 
 
 def _is_copy(held: IndexedEntry, stored: StoredEntry) -> bool:
@@ -320,11 +306,7 @@ def mend(
 
 
 def rebuild(ledger: Ledger, settings: Settings, indexes: "Indexes") -> int:
-    """Makes all that follows from the entries anew, and embeds what had no vector.
-
-    Returns:
-        How many active entries there are.
-    """
+    """Makes all that follows from the entries anew, and embeds what had no vector; counts the active."""
     indexes.vectors.require_match()
     _embed_unfit(ledger, settings, indexes)
     done = rebuild_rows(ledger, settings)
@@ -386,7 +368,7 @@ def reembed(ledger: Ledger, settings: Settings, indexes: "Indexes") -> int:
         recorded = meta.embedder(conn)
         while page := entries.page(conn, after, settings.bulk_batch, active_only=False):
             made = vectors.embedder.embed([one.entry.text for one in page])
-            pairs = [(one.row, vector) for one, vector in zip(page, made, strict=True)]
+            pairs = [(one.entry.id, vector) for one, vector in zip(page, made, strict=True)]
             entries.set_vectors(conn, pairs, vectors.id)
             done, after = done + len(page), page[-1].row
         meta.set_embedder(conn, vectors.id, vectors.embedder.dim)
@@ -398,17 +380,14 @@ def reembed(ledger: Ledger, settings: Settings, indexes: "Indexes") -> int:
 
 def _embed_unfit(ledger: Ledger, settings: Settings, indexes: "Indexes") -> None:
     """Gives the entries without a vector of the recorded embedder one, where the embedder can."""
-    vectors, after = indexes.vectors, 0
-    while True:
-        with ledger.read() as conn:
-            page = entries.unfit(conn, meta.embedder(conn), after=after, size=settings.bulk_batch)
-        if not page:
-            break
-        after = page[-1][0]
-        made = vectors.of_all_that_can([text for _, _, text in page])
+    vectors, size = indexes.vectors, settings.bulk_batch
+    with ledger.read() as conn:
+        unfit = entries.unfit(conn, meta.embedder(conn))
+    for start in range(0, len(unfit), size):
+        page = unfit[start : start + size]
+        made = vectors.of_all_that_can([text for _, text in page])
+        found = [(entry, made[text]) for entry, text in page if text in made]
         with ledger.write() as conn:
-            entries.set_vectors(
-                conn, [(row, made[text]) for row, _, text in page if text in made], vectors.id
-            )
-            outbox.put_ids(conn, [entry for _, entry, text in page if text in made])
-    indexes.mirror.drain(settings.bulk_batch)
+            entries.set_vectors(conn, found, vectors.id)
+            outbox.put_ids(conn, [entry for entry, _ in found])
+    indexes.mirror.drain(size)

@@ -31,7 +31,7 @@ FAILURES_IN_A_ROW = 2
 
 
 class Vectors:
-    """Embeds texts for storing. Thread-safe.
+    """Embeds texts for storing. Thread-safe. `id` is the embedder's.
 
     Args:
         repair: Whether a home whose vectors come from another embedder may be opened, to make them anew.
@@ -41,21 +41,14 @@ class Vectors:
     """
 
     def __init__(self, ledger: Ledger, embedder: "Embedder", *, repair: bool = False) -> None:
-        self._ledger, self.embedder = ledger, embedder
+        self._ledger, self.embedder, self.id = ledger, embedder, embedder.id
         self._lock = threading.Lock()
         self._recorded = False
-        if not repair:
-            self.require_match()
-            if recorded := self._record():
-                embedder.expect(recorded[1])
+        if not repair and (recorded := self.require_match()):
+            embedder.expect(recorded[1])
 
-    @property
-    def id(self) -> str:
-        """The embedder's id."""
-        return self.embedder.id
-
-    def require_match(self) -> None:
-        """Refuses to mix vectors.
+    def require_match(self) -> tuple[str, int] | None:
+        """Refuses to mix vectors; gives id and dimension of the recorded embedder, if one is.
 
         Raises:
             EmbedderMismatch: the ledger's vectors come from another embedder.
@@ -63,6 +56,7 @@ class Vectors:
         recorded = self._record()
         if recorded is not None and recorded[0] != self.id:
             raise self._mismatch(*recorded)
+        return recorded
 
     def of(self, texts: Sequence[str]) -> dict[str, Vector]:
         """Vectors by text; a zero one for a blank text.
@@ -138,15 +132,13 @@ class Vectors:
 
     def _mismatch(self, name: str, dimension: int) -> EmbedderMismatch:
         if name == self.id:
-            return EmbedderMismatch(
-                f"the memory at {self._ledger.path.parent} has vectors of {dimension} numbers, but {name!r}"
-                f" gives {self.embedder.dim} now: use the model it had, or make the vectors anew with"
-                " `memcycle doctor --reembed`"
-            )
+            why = f"has vectors of {dimension} numbers, but {name!r} gives {self.embedder.dim} now: use the"
+            why = f"{why} model it had, or make the vectors anew"
+        else:
+            why = f"was built with the embedder {name!r} ({dimension} dimensions), not {self.id!r}: choose"
+            why = f"{why} that one, or make its vectors anew"
         return EmbedderMismatch(
-            f"the memory at {self._ledger.path.parent} was built with the embedder {name!r} ({dimension}"
-            f" dimensions), not {self.id!r}: choose that one, or make its vectors anew with"
-            " `memcycle doctor --reembed`"
+            f"the memory at {self._ledger.path.parent} {why} with `memcycle doctor --reembed`"
         )
 
 

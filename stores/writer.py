@@ -66,7 +66,7 @@ class Writer:
     ) -> StoredEntry:
         """Makes an entry that was replaced or forgotten valid again."""
         if stored.vector is None and vector is not None and embedder is not None:
-            entries.set_vectors(self.conn, [(stored.row, vector)], embedder)
+            entries.set_vectors(self.conn, [(stored.entry.id, vector)], embedder)
             stored = stored._replace(vector=vector)
         return self.readmit(stored, status=status)
 

@@ -80,18 +80,18 @@ class WriterLock:
         """
         try:
             self._pid_file.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                self._lock.acquire(timeout=0)
-            except Timeout:
-                if timeout == 0 or self._holder() == os.getpid():
-                    raise
-                self._lock.acquire(timeout=timeout)
-            # Replaced in one step, so that a process just being refused never reads half a number.
-            fresh = self._pid_file.with_suffix(".new")
-            fresh.write_text(str(os.getpid()), encoding="ascii")
-            fresh.replace(self._pid_file)
+            self._lock.acquire(timeout=0 if self._pid() == str(os.getpid()) else timeout)
+            self._pid_file.write_text(str(os.getpid()), encoding="ascii")
         except Timeout as error:
-            raise self._refusal() from error
+            where = f"the index of {self._home} is"
+            if self._pid() == str(os.getpid()):
+                why = f"{where} already open in this process; share that one or close it first"
+            else:
+                why = (
+                    f"{where} open in {self.holder}; close that one and try again, or start `chroma run` for"
+                    " all and give its address as Settings(chroma_url=...) or --chroma-url"
+                )
+            raise StoreBusy(why) from error
         except OSError as error:
             self.release()
             reason = error.strerror or type(error).__name__
@@ -109,25 +109,14 @@ class WriterLock:
     @property
     def holder(self) -> str:
         """Who holds it, in words."""
-        pid = self._holder()
-        return "another process" if pid is None else f"process {pid}"
+        return f"process {pid}" if (pid := self._pid()).isdecimal() else "another process"
 
-    def _holder(self) -> int | None:
-        """The pid the holder wrote; None when there is none or it cannot be read."""
+    def _pid(self) -> str:
+        """What the holder wrote; empty without any."""
         try:
-            return int(self._pid_file.read_text(encoding="ascii"))
+            return self._pid_file.read_text(encoding="ascii")
         except (OSError, ValueError):
-            return None
-
-    def _refusal(self) -> StoreBusy:
-        if self._holder() == os.getpid():
-            return StoreBusy(
-                f"the index of {self._home} is already open in this process; share that one or close it first"
-            )
-        return StoreBusy(
-            f"the index of {self._home} is open in {self.holder}; close that one and try again, or start"
-            " `chroma run` for all and give its address as Settings(chroma_url=...) or --chroma-url"
-        )
+            return ""
 
 
 FOLDER = "chroma"
@@ -155,9 +144,8 @@ class EmbeddedClient:
         self._path, self.prefix = home / FOLDER, prefix
         self.where = str(self._path)
         self._slack = Slack(self._path)
-        self._writer = WriterLock(home).acquire(lock_timeout)
         self._api: Client | None = None
-        self._closed = False
+        self._writer, self._closed = WriterLock(home).acquire(lock_timeout), False
         try:
             if fresh:
                 self.clear()
@@ -187,7 +175,11 @@ class EmbeddedClient:
         path = str(self._path.resolve())
         with chroma_errors(self.where, "opening it"):
             self._slack.blank()
-            self._enlarge_cache()
+            self._path.mkdir(parents=True, exist_ok=True)
+            # Chroma has no setting for it, but SQLite takes it from the file's header.
+            with closing(sqlite3.connect(self._path / DATABASE, timeout=SQLITE_PATIENCE)) as connection:
+                if connection.execute("PRAGMA default_cache_size").fetchone() != (CACHE_PAGES,):
+                    connection.execute(f"PRAGMA default_cache_size = {CACHE_PAGES}")
             try:
                 return cast(
                     "Client", chromadb.PersistentClient(path, ChromaSettings(anonymized_telemetry=False))
@@ -198,26 +190,19 @@ class EmbeddedClient:
                 SharedSystemClient._identifier_to_refcount.pop(path, None)
                 raise
 
-    def _enlarge_cache(self) -> None:
-        """Chroma has no setting for it, but SQLite takes it from the file's header."""
-        database = self._path / DATABASE
-        self._path.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(database, timeout=SQLITE_PATIENCE)) as connection:
-            (pages,) = connection.execute("PRAGMA default_cache_size").fetchone()
-            if pages != CACHE_PAGES:
-                connection.execute(f"PRAGMA default_cache_size = {CACHE_PAGES}")
-
     def settle(self) -> None:
         """Blanks the freed memory in files that the call wrote: Chroma is done with them when it returns."""
         self._slack.blank_changed()
 
     def renew(self) -> None:
         """Closes Chroma until the next call: after a full disk it may never return from one."""
-        self._disconnect()
+        if self._api is not None:
+            self._api.close()
+            self._api = None
 
     def clear(self) -> None:
         """Removes all there is, also of a damaged index. The lock is kept: nobody comes in between."""
-        self._disconnect()
+        self.renew()
         if self._path.exists():
             with chroma_errors(self.where, "removing it"):
                 shutil.rmtree(self._path)
@@ -225,7 +210,7 @@ class EmbeddedClient:
     def scrub(self) -> None:
         """Leaves no text of dropped collections in any file; see `free`."""
         self._require_lock()
-        self._disconnect()
+        self.renew()
         if (self._path / DATABASE).exists():
             free(self._path, self._slack)
 
@@ -234,7 +219,7 @@ class EmbeddedClient:
         if self._closed:
             return
         try:
-            self._disconnect()
+            self.renew()
             with chroma_errors(self.where, "closing it"):
                 self._slack.blank()
         finally:
@@ -243,11 +228,6 @@ class EmbeddedClient:
     def _require_lock(self) -> None:
         if self._closed:
             raise StoreError(f"the index in {self.where} is closed; open the memory again")
-
-    def _disconnect(self) -> None:
-        if self._api is not None:
-            self._api.close()
-            self._api = None
 
     def _free(self) -> None:
         self._closed = True
@@ -304,10 +284,9 @@ class ServerClient:
             return client
 
     def settle(self) -> None:
-        """Nothing: the server's files are not ours."""
+        """Nothing: the server's files are not ours, and each call is a request of its own."""
 
-    def renew(self) -> None:
-        """Nothing: each call is a request of its own."""
+    renew = scrub = settle
 
     def clear(self) -> None:
         """Deletes the collections of this home; others stay, those of other homes too."""
@@ -315,9 +294,6 @@ class ServerClient:
             for collection in self.api.list_collections():
                 if collection.name.startswith(self.prefix):
                     self.api.delete_collection(collection.name)
-
-    def scrub(self) -> None:
-        """Nothing: the server's files are not ours."""
 
     def close(self) -> None:
         """Closes the connections."""
@@ -344,7 +320,6 @@ def open_client(
     """The client the settings ask for.
 
     Args:
-        settings: Home or address.
         patience: Seconds to wait for another process to let go of the embedded index.
         store: Id of the home's memory. Its collections carry it in their names: homes share a server, not
             memories. A copied home has the same id, so give it another server.

@@ -54,11 +54,7 @@ class Slack:
         )
 
     def blank(self) -> None:
-        """Blanks all files, whenever they were written.
-
-        Raises:
-            OSError: a file cannot be read or written.
-        """
+        """Blanks all files, whenever they were written. Raises OSError, as the next."""
         self._seen.clear()
         self._unknown.clear()
         self.blank_changed()
@@ -103,9 +99,8 @@ def _blank_folder(folder: Path) -> bool:
         return False
     version, offset, capacity, used, size = _START.unpack_from(header)
     room = lengths // LENGTH_BYTES
-    if (version, offset) != (VERSION, 0) or not used <= room <= capacity:
-        return False
-    if vectors != room * size or lengths != room * LENGTH_BYTES:
+    fits = (vectors, lengths) == (room * size, room * LENGTH_BYTES)
+    if (version, offset) != (VERSION, 0) or not used <= room <= capacity or not fits:
         return False
     _blank_from(folder / VECTORS, used * size)
     _blank_from(folder / LENGTHS, used * LENGTH_BYTES)

@@ -9,7 +9,6 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -67,15 +66,11 @@ def metadata_of(entry: Entry) -> Metadata:
         "kind": entry.kind,
         "speaker": entry.speaker,
         "turns": json.dumps(entry.turns, ensure_ascii=False),
-        "event_time": _iso(entry.event_time),
-        "observed_at": _iso(entry.observed_at),
+        "event_time": entry.event_time.isoformat() if entry.event_time else None,
+        "observed_at": entry.observed_at.isoformat() if entry.observed_at else None,
         "rest": json.dumps(rest, ensure_ascii=False),
     }
     return {key: value for key, value in fields.items() if value is not None}
-
-
-def _iso(time: datetime | None) -> str | None:
-    return time.isoformat() if time is not None else None
 
 
 _SPACE: Any = {"hnsw": {"space": "cosine", "ef_search": 400}}
@@ -136,14 +131,20 @@ class ChromaIndex:
         size = max(1, min(batch, FLOATS_A_CALL // self._dim))
         for shard, group in self._by_shard((item[0].scope, item) for item in unique.values()):
             for part in _parts(group, size):
-                self._put(shard, part)
+                self._write(
+                    shard,
+                    "upsert",
+                    ids=[entry.id for entry, _ in part],
+                    embeddings=np.stack([vector for _, vector in part]),
+                    documents=[entry.text for entry, _ in part],
+                    metadatas=[metadata_of(entry) for entry, _ in part],
+                )
 
     def delete(self, scopes_and_ids: Sequence[tuple[Scope, str]]) -> None:
         """Removes entries. Their text stays in files until their shard is dropped and scrubbed."""
         for shard, ids in self._by_shard(scopes_and_ids):
             for part in _parts(list(dict.fromkeys(ids)), PAGE):
-                with self._lock, chroma_errors(self._client.where, "writing"):
-                    self._call(shard, "delete", {"ids": part})
+                self._write(shard, "delete", ids=part)
 
     def query(
         self,
@@ -192,17 +193,12 @@ class ChromaIndex:
         """All it holds, page by page."""
         for shard in range(self._shards):
             for offset in itertools.count(0, PAGE):
-                page = self._read(
-                    shard,
-                    "get",
-                    include=["documents", "metadatas", "embeddings"],
-                    limit=PAGE,
-                    offset=offset,
-                )
+                columns = ("documents", "metadatas", "embeddings")
+                page = self._read(shard, "get", include=[*columns], limit=PAGE, offset=offset)
                 if not page or not page["ids"]:
                     break
-                columns = (page["ids"], page["documents"], page["metadatas"], page["embeddings"])
-                yield [IndexedEntry(shard, *one) for one in zip(*columns, strict=True)]
+                found = zip(*(page[name] for name in ("ids", *columns)), strict=True)
+                yield [IndexedEntry(shard, *one) for one in found]
 
     def leftover(self) -> int:
         """How many collections of the home are none of its shards: it once had another number."""
@@ -229,8 +225,7 @@ class ChromaIndex:
     @property
     def note(self) -> str | None:
         """Which files of the embedded index could not be cleaned, and what to do; else None."""
-        with self._lock:
-            return self._client.note
+        return self._client.note
 
     @contextmanager
     def client(self) -> Iterator[tuple["Client", str]]:
@@ -266,15 +261,9 @@ class ChromaIndex:
             groups.setdefault(self.shard_of(scope), []).append(thing)
         yield from sorted(groups.items())
 
-    def _put(self, shard: int, part: Sequence[Item]) -> None:
-        records = {
-            "ids": [entry.id for entry, _ in part],
-            "embeddings": np.stack([vector for _, vector in part]),
-            "documents": [entry.text for entry, _ in part],
-            "metadatas": [metadata_of(entry) for entry, _ in part],
-        }
+    def _write(self, shard: int, method: Literal["upsert", "delete"], **arguments: Any) -> None:
         with self._lock, chroma_errors(self._client.where, "writing"):
-            self._call(shard, "upsert", records)
+            self._call(shard, method, arguments)
 
     def _read(self, shard: int, method: Literal["query", "get"], **arguments: Any) -> Any:
         lock = self._lock if self._client.exclusive else nullcontext()
@@ -309,18 +298,15 @@ class ChromaIndex:
     def _collection(self, shard: int, *, create: bool) -> Any:
         from chromadb.errors import NotFoundError
 
-        found = self._collections.get(shard)
-        if found is None:
+        if shard not in self._collections:
             api, name = self._client.api, self._name(shard)
-            try:
-                found = self._collections[shard] = (
+            with suppress(NotFoundError):
+                self._collections[shard] = (
                     api.get_or_create_collection(name, embedding_function=None, configuration=_SPACE)
                     if create
                     else api.get_collection(name, embedding_function=None)
                 )
-            except NotFoundError:
-                return None
-        return found
+        return self._collections.get(shard)
 
     def _name(self, shard: int) -> str:
         return f"{self._client.prefix}{shard:02d}"

@@ -85,11 +85,6 @@ class Mirror:
                 self.elsewhere = True
             return not self.elsewhere
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the index was needed yet."""
-        return self._index is not None
-
     def index(self) -> ChromaIndex:
         """The index, opened if it was not, whatever the outbox holds.
 
@@ -142,17 +137,13 @@ class Mirror:
         with self.ledger.read() as conn:
             if not outbox.head(conn, 1):
                 return 0
-        self.require_match()
+        self._vectors.require_match()
         if not self.at_hand():
             return 0
         with self.exclusive():
-            while worked := self._work_off(size, size * self.settings.shards):
+            while worked := self._work_off(size):
                 done += worked
         return done
-
-    def require_match(self) -> None:
-        """See `Vectors.require_match`: vectors of two embedders are never mixed."""
-        self._vectors.require_match()
 
     def refill(self) -> None:
         """Makes the index anew from the ledger, also one too damaged to open."""
@@ -185,11 +176,11 @@ class Mirror:
             return
         # One at a time: who waited finds its own text wiped by another's wipe, mostly.
         with self.exclusive():
-            with self.ledger.read() as conn:
+            with self.ledger.write() as conn:
                 mark = meta.owed_compaction(conn)
-            if mark is not None:  # nobody else just did it
-                with self.ledger.write() as conn:
+                if mark is not None:  # nobody else just did it
                     merge_full_text(conn, "lexical")
+            if mark is not None:
                 self.ledger.compact()
                 self.ledger.checkpoint()
             self.wipe_index()
@@ -227,16 +218,15 @@ class Mirror:
                 f"deleted text may remain in the files of the Chroma server at {url}: run `memcycle doctor"
                 " --rebuild`, stop the server, and run `memcycle scrub DIR` over its folder"
             )
-        if self.is_open or not self.elsewhere:
-            return self.index().note if self.is_open else None
+        if self._index is not None:
+            return self._index.note
         with self.ledger.read() as conn:
-            owed = meta.owed_scrubs(conn)
+            if not self.elsewhere or not meta.owed_scrubs(conn):
+                return None
         home = self.settings.home
         return (
             f"{WriterLock(home).holder} has the index of {home} open: it takes what was deleted out of the"
             " index's files with the next thing that it stores or is asked, or when it closes"
-            if owed
-            else None
         )
 
     @contextmanager
@@ -277,21 +267,19 @@ class Mirror:
             return
         # A server keeps 2.6 MB in memory of every collection it ever had, so none is dropped here.
         for scope in scopes:
-            # Of an erased scope the outbox says nothing.
-            there = index.ids(scope)
-            with self.ledger.read() as conn:
+            with self.ledger.read() as conn:  # of an erased scope the outbox says nothing
                 wanted = entries.ids_of(conn, scope, statuses=("active",))
-            index.delete([(scope, one) for one in there.difference(wanted)])
+            index.delete([(scope, one) for one in index.ids(scope).difference(wanted)])
         self.drain()
 
-    def _work_off(self, size: int, most: int) -> int:
-        """Brings in the `most` rows that wait longest, `size` entries of a shard a write.
+    def _work_off(self, size: int) -> int:
+        """Brings in the rows that wait longest, `size` entries of a shard a write.
 
         Many small writes cost the index more than few large ones.
         """
         index = self.index()
         with self.ledger.read() as conn:
-            pending = outbox.head(conn, most)
+            pending = outbox.head(conn, size * self.settings.shards)
         of_shard: dict[int, list[Pending]] = {}
         for one in pending:
             of_shard.setdefault(index.shard_of(one.scope), []).append(one)

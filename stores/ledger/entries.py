@@ -292,22 +292,17 @@ def users(conn: sqlite3.Connection) -> list[str]:
     return [row["user"] for row in conn.execute("SELECT DISTINCT user FROM entries ORDER BY user")]
 
 
-# A vector of None with an embedder is that of a text without any word.
-_UNFIT = (
-    "(embedder IS NULL AND status IN ('active', 'staged')"
-    " OR embedder <> :embedder OR length(vector) <> 4 * :dimension)"
-)
+def unfit(conn: sqlite3.Connection, recorded: tuple[str, int] | None) -> list[tuple[str, str]]:
+    """Id and text of the home's entries that have a vector of another embedder or length, or are recalled
+    without. Their vectors may be none at all, and are not read.
 
-
-def unfit(
-    conn: sqlite3.Connection, recorded: tuple[str, int] | None, *, after: int = 0, size: int = -1
-) -> list[tuple[int, str, str]]:
-    """The home's entries that have a vector of another embedder or length, or are recalled without: integer
-    key, id and text of the next, all by default. Their vectors may be none at all, and are not read."""
+    A vector of None with an embedder is that of a text without any word.
+    """
     embedder, dimension = recorded or (None, None)
     found = conn.execute(
-        f"SELECT row, id, text FROM entries WHERE row > :after AND {_UNFIT} ORDER BY row LIMIT :size",  # noqa: S608
-        {"embedder": embedder, "dimension": dimension, "after": after, "size": size},
+        "SELECT id, text FROM entries WHERE (embedder IS NULL AND status IN ('active', 'staged')"
+        " OR embedder <> :embedder OR length(vector) <> 4 * :dimension) ORDER BY row",
+        {"embedder": embedder, "dimension": dimension},
     )
     return [tuple(row) for row in found]
 
@@ -363,11 +358,11 @@ def change(conn: sqlite3.Connection, stored: StoredEntry, **changes: Any) -> Sto
     return stored._replace(entry=entry)
 
 
-def set_vectors(conn: sqlite3.Connection, vectors: Iterable[tuple[int, Vector]], embedder: str) -> None:
-    """Stores vectors by integer key, with the embedder they come from."""
+def set_vectors(conn: sqlite3.Connection, vectors: Iterable[tuple[str, Vector]], embedder: str) -> None:
+    """Stores vectors by id, with the embedder they come from: one may be gone, and its row another's now."""
     conn.executemany(
-        "UPDATE entries SET vector = ?, embedder = ? WHERE row = ?",
-        [(to_blob(vector), embedder, row) for row, vector in vectors],
+        "UPDATE entries SET vector = ?, embedder = ? WHERE id = ?",
+        [(to_blob(vector), embedder, entry) for entry, vector in vectors],
     )
 
 
