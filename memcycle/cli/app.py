@@ -1,92 +1,66 @@
-"""The commands, in the order and the groups in which `memcycle --help` shows them."""
+"""The commands, in the order and the panels in which `memcycle --help` shows them."""
 
 import inspect
-from collections.abc import Callable, Mapping
-from importlib.metadata import version
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
-from memcycle.cli.configure import (
-    check_prompts,
-    check_theta,
-    diff_prompts,
-    diff_theta,
-    export_prompts,
-    prompts,
-    show_prompt,
-    show_theta,
-    theta,
-)
-from memcycle.cli.demo import demo
-from memcycle.cli.home import doctor, graph, maintain, scrub
-from memcycle.cli.measure import (
-    DATA_SETS,
-    EVOLVED_ON,
-    eval_command,
-    evaluate,
-    evolve,
-    evolve_command,
-    transfer,
-)
-from memcycle.cli.memories import edit, export, forget, history, import_, memories, undo
-from memcycle.cli.options import flat
+from memcycle.cli.options import Command, Group, flat
 from memcycle.cli.output import explained
-from memcycle.cli.sessions import end, session, sessions, verify
-from memcycle.cli.talk import ask, ingest
 
-Command = Callable[..., Any]
-
-
-class Group(NamedTuple):
-    """A command that also has subcommands; `alone`: it does something without one."""
-
-    command: Command
-    commands: "Mapping[str, Command | Group]"
-    alone: bool = True
-
-
-PANELS: dict[str, dict[str, Command | Group]] = {
-    "Start": {"demo": demo, "ingest": ingest, "ask": ask},
-    "Inspect": {
-        "memories": memories,
-        "history": history,
-        "sessions": Group(sessions, {"end": end, "verify": verify}),
-        "session": session,
-    },
-    "Correct and erase": {"edit": edit, "undo": undo, "forget": forget},
+PANELS: Mapping[str, Mapping[str, str]] = {
+    "Start": {"demo": "demo", "ingest": "talk", "ask": "talk"},
+    "Inspect": {"memories": "memories", "history": "memories", "session": "sessions", "sessions": "sessions"},
+    "Correct and erase": {"edit": "memories", "undo": "memories", "forget": "memories"},
     "Keep": {
-        "export": export,
-        "import": import_,
-        "doctor": doctor,
-        "scrub": scrub,
-        "maintain": maintain,
-        "graph": graph,
-        "prompts": Group(
-            prompts,
-            {"show": show_prompt, "export": export_prompts, "check": check_prompts, "diff": diff_prompts},
-        ),
+        "export": "memories",
+        "import": "memories",
+        "doctor": "home",
+        "scrub": "home",
+        "maintain": "home",
+        "graph": "home",
+        "prompts": "configure",
     },
-    "Measure": {
-        "theta": Group(theta, {"show": show_theta, "check": check_theta, "diff": diff_theta}),
-        "eval": Group(evaluate, {kind: eval_command(kind) for kind in DATA_SETS}),
-        "evolve": Group(
-            evolve,
-            {
-                "transfer": Group(
-                    transfer,
-                    {kind: evolve_command(kind, transferred=True) for kind in EVOLVED_ON},
-                    alone=False,
-                ),
-                **{kind: evolve_command(kind) for kind in EVOLVED_ON},
-            },
-        ),
-    },
+    "Measure": {"theta": "configure", "eval": "measure", "evolve": "measure"},
 }
-"""The help page: panels, in them commands by their names."""
+"""The help page: panels, in them the commands, each with the module in whose `COMMANDS` it is."""
+
+
+_PLACES = {name: (module, panel) for panel, own in PANELS.items() for name, module in own.items()}
+
+
+class _Page(TyperGroup):
+    """Loads the one command that is asked for; to be listed all of them, without their options."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first argument names."""
+        if args[0] in _PLACES:
+            self.commands[args[0]] = _loaded(args[0])
+        else:
+            self.list_commands(ctx)
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all."""
+        self.commands.update({name: _loaded(name, listed=True) for name in _PLACES})
+        return super().list_commands(ctx)
+
+
+def _loaded(name: str, *, listed: bool = False) -> Any:
+    module, panel = _PLACES[name]
+    command = import_module(f"memcycle.cli.{module}").COMMANDS[name]
+    alone = typer.Typer()
+    alone.callback()(lambda: None)
+    _add(alone, name, command, panel, listed=listed)
+    return cast("TyperGroup", typer.main.get_command(alone)).commands[name]
+
 
 app = typer.Typer(
     name="memcycle",
+    cls=_Page,
     help="Long-term memory for agents: it writes, checks, repairs and searches what conversations say.",
     no_args_is_help=True,
     add_completion=False,
@@ -97,6 +71,8 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"memcycle {version('memcycle')}")
         raise typer.Exit
 
@@ -110,7 +86,14 @@ def _options(
     """Long-term memory for agents: it writes, checks, repairs and searches what conversations say."""
 
 
-def _add(parent: typer.Typer, name: str, command: Command | Group, panel: str | None = None) -> None:
+def _add(
+    parent: typer.Typer,
+    name: str,
+    command: Command | Group,
+    panel: str | None = None,
+    *,
+    listed: bool = False,
+) -> None:
     """Adds a command or a group; its docstring is its help, with examples at the end."""
     does = command.command if isinstance(command, Group) else command
     about, _, examples = inspect.cleandoc(does.__doc__ or "").partition("\n\nExamples:\n")
@@ -121,16 +104,12 @@ def _add(parent: typer.Typer, name: str, command: Command | Group, panel: str | 
         "help": "\n\n".join(" ".join(one.split()) for one in about.split("\n\n")),
         "epilog": "\n\n".join(("[bold]Examples[/bold]", *lines)) if lines else None,
     }
-    if not isinstance(command, Group):
-        parent.command(name, rich_help_panel=panel, **shown)(explained(flat(does)))
+    run = (lambda: None) if listed else explained(flat(does))
+    if listed or not isinstance(command, Group):
+        parent.command(name, rich_help_panel=panel, **shown)(run)
         return
     group = typer.Typer(no_args_is_help=not command.alone)
-    group.callback(invoke_without_command=command.alone, **shown)(explained(flat(does)))
+    group.callback(invoke_without_command=command.alone, **shown)(run)
     for own, inner in command.commands.items():
         _add(group, own, inner)
     parent.add_typer(group, name=name, rich_help_panel=panel)
-
-
-for _panel, _commands in PANELS.items():
-    for _name, _command in _commands.items():
-        _add(app, _name, _command, _panel)

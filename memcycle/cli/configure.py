@@ -285,3 +285,11 @@ def _words(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+COMMANDS = {
+    "prompts": opt.Group(
+        prompts, {"show": show_prompt, "export": export_prompts, "check": check_prompts, "diff": diff_prompts}
+    ),
+    "theta": opt.Group(theta, {"show": show_theta, "check": check_theta, "diff": diff_theta}),
+}

@@ -18,10 +18,9 @@ from memcycle.cli import options as opt
 from memcycle.cli.options import open_memory, settings_of
 from memcycle.cli.output import counted, print_json, say, say_answer, say_usage, screen, shown
 from memcycle.cli.sessions import say_probes, sources
-from memcycle.core.jsonl import read_jsonl
-from memcycle.core.turn import Conversation
 
 if TYPE_CHECKING:
+    from memcycle.core.turn import Conversation
     from memcycle.graph.events import Event
     from memcycle.memory import Memory
     from memcycle.results import Answer
@@ -50,8 +49,10 @@ _NAMES = 14
 """Columns for the name of a node."""
 
 
-def conversation() -> Conversation:
+def conversation() -> "Conversation":
     """The conversation of the demonstration."""
+    from memcycle.core.jsonl import read_jsonl
+
     text = (files("memcycle") / "demo.jsonl").read_text("utf-8")
     return read_jsonl(text, zone=UTC, name="demo")
 
@@ -314,3 +315,6 @@ def _first(memory: "Memory", ids: list[str]) -> str:
     texts = [one.title or one.text for one in entries]
     texts += [one.question for one in probes if one.id == ids[0]]
     return f'"{" ".join(texts[0].split())}"' if texts else ""
+
+
+COMMANDS = {"demo": demo}

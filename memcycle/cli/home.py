@@ -10,11 +10,10 @@ from memcycle.cli import options as opt
 from memcycle.cli.options import SHORT, open_memory, require_home, settings_of
 from memcycle.cli.output import FAILED, confirm, note, one_line, print_json, print_text, say, shown
 from memcycle.cli.sessions import verify_command
-from memcycle.core.entry import Granularity, Kind
 from memcycle.core.errors import BadInput, LedgerDamaged
 
 if TYPE_CHECKING:
-    from memcycle.core.entry import Entry
+    from memcycle.core.entry import Entry, Granularity, Kind
     from memcycle.core.settings import Settings
     from memcycle.stores.duplicates import United
     from memcycle.stores.maintenance import Maintenance
@@ -224,9 +223,9 @@ def maintain(
             metavar="N", help="Let the least important expire beyond N entries.", rich_help_panel=_LIMIT
         ),
     ] = None,
-    kind: Annotated[Kind | None, typer.Option(help="Limit only this kind.", rich_help_panel=_LIMIT)] = None,
+    kind: Annotated["Kind | None", typer.Option(help="Limit only this kind.", rich_help_panel=_LIMIT)] = None,
     granularity: Annotated[
-        Granularity | None,
+        "Granularity | None",
         typer.Option("--granularity", "-g", help="Limit only these.", rich_help_panel=_LIMIT),
     ] = None,
     index: opt.Index,
@@ -290,3 +289,6 @@ def _show(done: "Maintenance", *, dry_run: bool) -> None:
 
 def _line(verb: str, entry: "Entry") -> list[str | tuple[str, str]]:
     return [(f"{verb:<9}", "bold"), (entry.id[:SHORT], "cyan"), f"  {one_line(entry.text)}"]
+
+
+COMMANDS = {"doctor": doctor, "scrub": scrub, "maintain": maintain, "graph": graph}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memcycle.cli.options import BaseUrl, Embedder, Json, Store, ThetaFile, Timezone, settings_of
+from memcycle.cli.options import BaseUrl, Embedder, Group, Json, Store, ThetaFile, Timezone, settings_of
 from memcycle.cli.output import bars, documented, listing, note, one_line, print_json, say, screen, shown
 from memcycle.core.errors import BadInput
 
@@ -486,3 +486,16 @@ def _show_evolved(figures: Mapping[str, Any], out: Path) -> None:
 
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
+
+
+_TRANSFERS = {kind: evolve_command(kind, transferred=True) for kind in EVOLVED_ON}
+COMMANDS = {
+    "eval": Group(evaluate, {kind: eval_command(kind) for kind in DATA_SETS}),
+    "evolve": Group(
+        evolve,
+        {
+            "transfer": Group(transfer, _TRANSFERS, alone=False),
+            **{kind: evolve_command(kind) for kind in EVOLVED_ON},
+        },
+    ),
+}

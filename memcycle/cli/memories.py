@@ -14,13 +14,11 @@ from rich.text import Text
 from memcycle.cli import options as opt
 from memcycle.cli.options import SHORT, find_entry, open_memory, settings_of
 from memcycle.cli.output import confirm, listing, note, print_json, say, screen, shown, spoken_by, turn_range
-from memcycle.core.entry import Granularity, Kind, Status
 from memcycle.core.errors import BadInput
-from memcycle.core.jsonl import read_file, read_records
 
 if TYPE_CHECKING:
     from memcycle.core.edit import Event
-    from memcycle.core.entry import Entry
+    from memcycle.core.entry import Entry, Granularity, Kind
     from memcycle.core.probe import Probe
     from memcycle.memory import Memory
 
@@ -40,9 +38,9 @@ def memories(
     *,
     whose: opt.Named,
     granularity: Annotated[
-        Granularity | None, typer.Option("--granularity", "-g", help="Only these.")
+        "Granularity | None", typer.Option("--granularity", "-g", help="Only these.")
     ] = None,
-    kind: Annotated[Kind | None, typer.Option(help="Only this kind.")] = None,
+    kind: Annotated["Kind | None", typer.Option(help="Only this kind.")] = None,
     search: Annotated[
         str | None,
         typer.Option("--search", "-s", metavar="WORDS", help="Only those that hold all these words."),
@@ -61,6 +59,8 @@ def memories(
         memcycle memories --user ann
         memcycle memories --user ann --granularity fact --search "bowl"
     """
+    from memcycle.core.entry import Status
+
     statuses: tuple[Status, ...] = get_args(Status) if every else ("active", "staged")
     with open_memory(settings_of(whose.home), whose, read_only=True) as memory:
         found = memory.memories(granularity=granularity, kind=kind, search=search, statuses=statuses)
@@ -329,6 +329,8 @@ def import_(
         memcycle import ann.jsonl
         memcycle import ann.jsonl --user ben
     """
+    from memcycle.core.jsonl import read_file
+
     rows = _rows(read_file(path))
     if not rows:
         raise BadInput(f"{path} holds no entries")
@@ -354,6 +356,8 @@ def _rows(text: str) -> list[dict[str, Any]]:
         if wrong is not None:
             raise BadInput(f"record {wrong} is {type(rows[wrong - 1]).__name__}, not an entry")
         return list(rows)
+    from memcycle.core.jsonl import read_records
+
     return [record for _, record in read_records(text)]
 
 
@@ -369,3 +373,14 @@ def _same(rows: Sequence[dict[str, Any]], key: str, option: str) -> str:
             f"the file holds entries of several {key}s ({', '.join(named[:5])}): say which with {option}"
         )
     return str(named[0])
+
+
+COMMANDS = {
+    "memories": memories,
+    "history": history,
+    "edit": edit,
+    "undo": undo,
+    "forget": forget,
+    "export": export,
+    "import": import_,
+}

@@ -2,12 +2,12 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from memcycle.memory import Memory
 
 T = TypeVar("T")
+Command = Callable[..., Any]
+
+
+class Group(NamedTuple):
+    """A command that also has subcommands; `alone`: it does something without one."""
+
+    command: Command
+    commands: "Mapping[str, Command | Group]"
+    alone: bool = True
+
 
 User = Annotated[str, typer.Option("--user", "-u", metavar="NAME", help="Whose memory.")]
 AnyUser = Annotated[
@@ -156,7 +166,14 @@ class Store(Index):
 
 def flat(command: Callable[..., T]) -> Callable[..., T]:
     """The command as typer reads it: with an option for each field of the dataclasses it takes."""
-    taken = inspect.signature(command, eval_str=True).parameters
+    from memcycle.core.entry import Granularity, Kind  # named in quotes by commands that are only listed
+
+    named = {"Granularity": Granularity, "Kind": Kind}
+    types = get_type_hints(command, localns=named, include_extras=True)
+    taken = {
+        name: one.replace(annotation=types[name])
+        for name, one in inspect.signature(command).parameters.items()
+    }
     fields = {
         name: inspect.signature(one.annotation).parameters
         for name, one in taken.items()

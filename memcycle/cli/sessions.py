@@ -30,7 +30,6 @@ from memcycle.cli.output import (
 )
 from memcycle.cli.runs import RunOptions, begin_or_resume, exit_if_waiting
 from memcycle.core.errors import BadInput
-from memcycle.core.settings import DEFAULT_HOME
 
 if TYPE_CHECKING:
     from memcycle.core.probe import Attempt, Probe, Repair, SessionReport
@@ -305,6 +304,8 @@ def verify_command(session_id: str, user: str, workspace: str, home: Path) -> st
 
 
 def _command(names: list[str], session_id: str, user: str, workspace: str, home: Path) -> str:
+    from memcycle.core.settings import DEFAULT_HOME
+
     # An id that looks like an option is read as an id only after the end of options.
     odd = session_id.startswith("-")
     words = ["memcycle", *names, *([] if odd else [session_id]), "--user", user]
@@ -382,3 +383,6 @@ def _extent(found: "SessionDetail") -> str:
     parts = f", {found.part} parts" if found.part > 1 else ""
     staged = f", {found.staged} entries staged" if found.staged else ""
     return f"{counted(found.turns, 'turn')}{parts}{staged}" + (f", {' to '.join(days)}" if days else "")
+
+
+COMMANDS = {"session": session, "sessions": opt.Group(sessions, {"end": end, "verify": verify})}

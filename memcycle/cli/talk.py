@@ -25,15 +25,10 @@ from memcycle.cli.output import (
     shown,
 )
 from memcycle.cli.runs import Approver, RunOptions, begin_or_resume, exit_if_waiting, ingest_thread
-from memcycle.core.chat_files import read_chats
 from memcycle.core.errors import BUDGET, BadInput
-from memcycle.core.jsonl import read_file, read_records, read_turns
-from memcycle.core.settings import Verification
-from memcycle.core.turn import Conversation
-from memcycle.evals.datasets.jsonl import read_samples
-from memcycle.evals.datasets.locomo import read_locomo
 
 if TYPE_CHECKING:
+    from memcycle.core.turn import Conversation
     from memcycle.ingest import Progress as Stored
     from memcycle.results import Ingested
 
@@ -99,6 +94,9 @@ def ingest(
         memcycle ingest chat.jsonl --user ann --checkpoints runs.sqlite3 --approval delete --approval update
         memcycle ingest chat.jsonl --user ann --checkpoints runs.sqlite3 --resume THREAD --approve all
     """
+    from memcycle.core.settings import Verification
+    from memcycle.ingest import ingest as run
+
     wanted = None if probes is None else Verification(probes=probes)
     settings = settings_of(whose.home, store, verification=wanted, approval=running.to_approve())
     # Everything is read and checked before a home is made or opened.
@@ -107,8 +105,6 @@ def ingest(
         chosen = chosen.select(sessions)
     for left_out in chosen.notes:
         note(f"Note: {left_out}", "yellow")
-    from memcycle.ingest import ingest as run
-
     with (
         open_memory(settings, whose, model=model, new=True, checkpoints=running.checkpoints) as memory,
         _progress(lines=settings.approval.is_asked) as told,
@@ -137,7 +133,7 @@ def ingest(
     exit_if_waiting(result)
 
 
-def read_conversations(path: Path, *, zone: tzinfo, form: Format = "auto") -> list[Conversation]:
+def read_conversations(path: Path, *, zone: tzinfo, form: Format = "auto") -> "list[Conversation]":
     """The conversations of a file, which is told by what it holds; see `_SHAPES`.
 
     LoCoMo's file and JSON Lines of conversations, as `memcycle eval jsonl` reads them, hold several; any
@@ -151,6 +147,8 @@ def read_conversations(path: Path, *, zone: tzinfo, form: Format = "auto") -> li
     Raises:
         BadInput: a file that cannot be read, or is not of its format; names the record and the field.
     """
+    from memcycle.core.jsonl import read_file
+
     text = read_file(path)
     if not text.strip():
         raise BadInput(f"{path} is empty; it should hold {_SHAPES}")
@@ -169,7 +167,12 @@ _SHAPES = (
 )
 
 
-def _read(text: str, name: str, zone: tzinfo, form: Format, now: datetime) -> list[Conversation]:
+def _read(text: str, name: str, zone: tzinfo, form: Format, now: datetime) -> "list[Conversation]":
+    from memcycle.core.chat_files import read_chats
+    from memcycle.core.jsonl import read_records, read_turns
+    from memcycle.evals.datasets.jsonl import read_samples
+    from memcycle.evals.datasets.locomo import read_locomo
+
     whole = _whole(text)
     items = whole if isinstance(whole, list) else [] if whole is None else [whole]
     if form == "locomo" or (form == "auto" and any(_is_locomo(item) for item in items)):
@@ -207,7 +210,7 @@ def _found(whole: Any, items: Sequence[Any]) -> str:
     return f"a list of {len(items)}, the first {kind}" if isinstance(whole, list) else kind
 
 
-def choose(conversations: list[Conversation], name: str | None) -> Conversation:
+def choose(conversations: "list[Conversation]", name: str | None) -> "Conversation":
     """The conversation with a name, or the only one.
 
     Raises:
@@ -335,3 +338,6 @@ def ask(
         return
     say_answer(answer)
     say_usage(answer.usage)
+
+
+COMMANDS = {"ingest": ingest, "ask": ask}
