@@ -6,6 +6,7 @@ import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
     from memcycle.stores.maintenance import Maintenance
 
+GRAPHS = ("remember", "recall", "session")
 _CURRENT: tuple[Status, ...] = ("active", "staged")
 
 P = ParamSpec("P")
@@ -89,6 +91,19 @@ def _named(run: Callable[P, T], method: Callable[..., Any]) -> Callable[P, T]:
     return run
 
 
+class _Graphs(dict[str, Any]):
+    """Graphs by name, each made when it is first asked for."""
+
+    def __init__(self, make: Callable[[str], Any]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, name: str) -> Any:
+        if name not in GRAPHS:
+            raise KeyError(name)
+        return self.setdefault(name, self._make(name))
+
+
 @checked_methods
 class Memory:
     """Long-term memory of one home directory.
@@ -127,7 +142,7 @@ class Memory:
         self._opening = threading.RLock()
         self._bank: Bank | None = None
         self._threads: Threads | None = None
-        self._graphs: dict[str, Any] = {}
+        self._graphs = _Graphs(self._graph)
         self.idle = self._idle_sessions()
 
     @classmethod
@@ -220,7 +235,8 @@ class Memory:
             idle, self.idle = self.idle, self._idle_sessions()
             idle.close(flush=False)
         with self._opening:
-            bank, self._bank, self._graphs = self._bank, None, {}
+            bank, self._bank = self._bank, None
+            self._graphs.clear()
             threads, self._threads = self._threads, None
         try:
             if bank is not None:
@@ -251,26 +267,17 @@ class Memory:
 
     @property
     def graphs(self) -> Mapping[str, Any]:
-        """The compiled graphs `remember`, `recall` and `session`."""
+        """The graphs `remember`, `recall` and `session`, each compiled when it is first asked for."""
+        if self._read_only:
+            raise BadInput("this memory is open for reading only: open it without read_only")
+        return self._graphs
+
+    def _graph(self, name: str) -> Any:
         with self._opening:
             bank = self._open()
-            if not self._graphs:
-                if self._read_only:
-                    raise BadInput("this memory is open for reading only: open it without read_only")
-                from memcycle.graph.recall.graph import build_recall
-                from memcycle.graph.remember.graph import build_remember
-                from memcycle.graph.session.graph import build_session
-
-                built: Mapping[str, Callable[..., Any]] = {
-                    "remember": build_remember,
-                    "recall": build_recall,
-                    "session": build_session,
-                }
-                saver = {} if self._threads is None else {"checkpointer": self._threads.saver}
-                self._graphs = {
-                    name: build(self.roles, bank, self.settings).copy(saver) for name, build in built.items()
-                }
-            return self._graphs
+            build = getattr(import_module(f"memcycle.graph.{name}.graph"), f"build_{name}")
+            saver = {} if self._threads is None else {"checkpointer": self._threads.saver}
+            return build(self.roles, bank, self.settings).copy(saver)
 
     def _open(self) -> "Bank":
         with self._opening:

@@ -1,5 +1,6 @@
 """The command line: `memcycle`, or `python -m memcycle`."""
 
+import gc
 import sys
 
 
@@ -9,6 +10,9 @@ def main() -> None:
         # A terminal that cannot show a letter shows a stand-in for it; it never ends the command.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    # Most of a short command is loading, and nothing that is loaded is garbage.
+    if "ask" in sys.argv[1:2]:
+        gc.disable()
     from memcycle.cli.app import app
 
     app()
