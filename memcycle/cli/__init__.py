@@ -10,9 +10,12 @@ def main() -> None:
         # A terminal that cannot show a letter shows a stand-in for it; it never ends the command.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    # Most of a short command is loading, and nothing that is loaded is garbage.
-    if "ask" in sys.argv[1:2]:
+    # A question is over before there is garbage worth looking for among all that is loaded for it.
+    if sys.argv[1:2] == ["ask"]:
         gc.disable()
     from memcycle.cli.app import app
 
-    app()
+    try:
+        app()
+    finally:
+        gc.freeze()  # what ends with the process is not looked through first, for a third of a second
