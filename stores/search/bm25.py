@@ -6,8 +6,7 @@ of the terms, so that a score is the same to the bit whatever other documents or
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from memcycle.core.entry import GRANULARITIES
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Words = NDArray[np.signedinteger[Any]]
 
 K1, B = 0.9, 0.4
 """Better on chats than the textbook's 1.2 and 0.75."""
@@ -36,12 +36,13 @@ class Documents(NamedTuple):
         rows: Ledger row of each document, (documents,).
         fields: How many words its fields have: own text; speaker and date; turns before; facts that rest on
             it. (documents, 4).
-        words: The words as numbers, field after field, document after document, (fields.sum(),).
+        words: The words as numbers, or as their places in a vocabulary, field after field, document after
+            document, (fields.sum(),).
     """
 
     rows: Ints
     fields: Ints
-    words: Ints
+    words: Words
 
     @property
     def lengths(self) -> Floats:
@@ -99,36 +100,20 @@ class Postings(NamedTuple):
         return Postings(self.doc[chosen], self.term[chosen], self.tf[chosen])
 
 
-@dataclass(frozen=True)
-class Index:
-    """The words of documents, sorted, so that the documents of a word are found without reading the others.
+def places(words: Words, terms: Ints) -> Ints:
+    """Which of these terms, ascending and each once, each word is; -1 for none of them."""
+    at = np.searchsorted(terms, words) % max(len(terms), 1)
+    return np.where(terms[at] == words, at, -1) if len(terms) else np.full(len(words), -1)
 
-    Attributes:
-        words: Ascending. doc, field: where each stands; same length.
-        documents: How many there are.
-    """
 
-    words: Ints
-    doc: NDArray[np.int32]
-    field: NDArray[np.int8]
-    documents: int
-
-    @classmethod
-    def over(cls, documents: Documents) -> "Index":
-        """The index of these documents."""
-        count = len(documents.rows)
-        order = np.argsort(documents.words, kind="stable")
-        doc = np.repeat(np.arange(count, dtype=np.int32), documents.fields.sum(axis=1))
-        field = np.repeat(np.tile(np.arange(FIELDS, dtype=np.int8), count), documents.fields.ravel())
-        return cls(documents.words[order], doc[order], field[order], count)
-
-    def postings(self, terms: Ints) -> Postings:
-        """Where these terms, ascending and each once, stand."""
-        first, last = np.searchsorted(self.words, terms), np.searchsorted(self.words, terms, side="right")
-        counts = last - first
-        term = np.repeat(np.arange(len(terms)), counts)
-        places = np.arange(counts.sum()) + np.repeat(first - np.append(0, np.cumsum(counts)[:-1]), counts)
-        return _counted(self.doc[places].astype(np.int64), term, self.field[places], len(terms))
+def postings(documents: Documents, places: Ints, terms: int) -> Postings:
+    """Where the terms stand, given which of them, of so many, each word of the documents is."""
+    held = np.flatnonzero(places >= 0)
+    doc, field = np.divmod(np.searchsorted(documents.fields.cumsum(), held, side="right"), FIELDS)
+    pairs, place = np.unique(doc * max(terms, 1) + places[held], return_inverse=True)
+    counted = COUNTED[field]
+    tf = [np.bincount(place, weights=counted[:, view], minlength=len(pairs)) for view in range(VIEWS)]
+    return Postings(*np.divmod(pairs, max(terms, 1)), np.stack(tf, axis=1))
 
 
 def idf(df: Floats | Ints, docs: int) -> Floats:
@@ -148,13 +133,13 @@ def score(
         queries: Terms of each, as numbers; a repeated one counts once.
         common: How many documents of the scope hold a term of which not all are given.
     """
-    index = Index.over(documents)
     lengths = documents.lengths
     results = []
     for query in queries:
         terms = np.unique(query)
         least = np.array([common.get(term, 0) for term in terms.tolist()], dtype=np.int64)
-        views, known = weigh(index.postings(terms), lengths, stats, len(terms), least)
+        held = postings(documents, places(documents.words, terms), len(terms))
+        views, known = weigh(held, lengths, stats, len(terms), least)
         found = views.any(axis=1)
         results.append(Scores(documents.rows[found], views[found], known))
     return results
@@ -181,14 +166,6 @@ def weigh(
         part = weight[term] * tf[:, view] * (K1 + 1) / (tf[:, view] + norm)
         views[:, view] = np.bincount(doc, weights=part, minlength=len(lengths)) / weight.sum()
     return np.minimum(views, 1.0), _known(np.maximum(np.bincount(term, minlength=terms), least), stats)
-
-
-def _counted(doc: Ints, term: Ints, field: NDArray[np.int8], terms: int) -> Postings:
-    pairs, place = np.unique(doc * max(terms, 1) + term, return_inverse=True)
-    counted = COUNTED[field]
-    tf = [np.bincount(place, weights=counted[:, view], minlength=len(pairs)) for view in range(VIEWS)]
-    by_doc, by_term = np.divmod(pairs, max(terms, 1))
-    return Postings(by_doc, by_term, np.stack(tf, axis=1))
 
 
 def _known(df: Ints, stats: Stats) -> float:
@@ -246,7 +223,7 @@ def _pairs(turns: Sequence[tuple[str, ...]], granularity: Ints) -> tuple[Ints, I
     return both[:, 0], both[:, 1]
 
 
-def _stretches(words: Ints, begins: Ints, lengths: Ints) -> Ints:
+def _stretches(words: Words, begins: Ints, lengths: Ints) -> Words:
     """Stretches of words one after another."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0

@@ -14,8 +14,8 @@ language has fewer of them, and is ranked by its words and its vector.
 
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -82,8 +82,10 @@ _HOLD = "SELECT rowid FROM lexical WHERE lexical MATCH ? ORDER BY rowid DESC LIM
 _COUNT = "SELECT count(*) FROM lexical WHERE lexical MATCH ?"
 _READ = """
 SELECT row, own, dated, before, words FROM lexical_words
-WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row
+WHERE row IN (SELECT value FROM json_each(?))
 """
+MOST_WORDS, MOST_ENTRIES = 10_000, 3_000
+"""Rows of `Kept` at most, before it begins anew."""
 _STORED = np.dtype("<i8")
 
 
@@ -255,12 +257,44 @@ def renew(conn: sqlite3.Connection) -> None:
     conn.execute("DELETE FROM lexical_words")
 
 
+@dataclass
+class Kept:
+    """What was read of a large base scope, as of one of its changes: searches after another share much of it.
+
+    Attributes:
+        held, counts: Rows that hold words, and how many do, by what FTS5 was asked.
+        words, entries: What scoring and a snapshot take, by row.
+    """
+
+    change: int = 0
+    held: dict[str, list[int]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    words: dict[int, sqlite3.Row] = field(default_factory=dict)
+    entries: dict[int, sqlite3.Row] = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes some ten MB."""
+        return len(self.words) > MOST_WORDS or len(self.entries) > MOST_ENTRIES
+
+    def at(self, change: int, changed: Iterable[int]) -> "Kept":
+        """What of it still holds after that change, which was made to these rows."""
+        words, entries = dict(self.words), dict(self.entries)
+        # The words of what waits for its commit depend on what was said before.
+        for row in {*changed, *(row for row, one in entries.items() if one["status"] == "staged")}:
+            words.pop(row, None)
+            entries.pop(row, None)
+        return Kept(change, words=words, entries=entries)
+
+
 def score(
     conn: sqlite3.Connection,
     scope_key: str,
     granularity: Granularity,
     queries: Sequence[Sequence[str]],
     extra: Sequence[LexicalRow] = (),
+    *,
+    kept: Kept | None = None,
 ) -> list[Scores]:
     """BM25 of the entries of a scope and granularity that hold a stem, for each query.
 
@@ -270,53 +304,73 @@ def score(
     Args:
         queries: Stems of each, from `stems` or `content_stems`; a repeated one counts once.
         extra: Staged rows, not in the index, scored along in the same statistics.
+        kept: Of this scope as it is now; what it lacks is read into it.
     """
-    scope = _scope_token(scope_key, granularity)
+    index = _Index(conn, _scope_token(scope_key, granularity), kept or Kept())
     staged = _staged(extra)
     asked = [frozenset(based(query)) for query in queries]
-    held = {stem: _holders(conn, scope, [stem]) for stem in sorted(frozenset().union(*asked))}
-    common = {stem: _count(conn, scope, stem) for stem, rows in held.items() if len(rows) > RARE}
-    rows = {row for stems in asked for row in _looked_at(conn, scope, stems, held, common)}
-    found = _documents(conn, rows.difference(staged.rows.tolist()))
+    held = {stem: index.holders([stem]) for stem in sorted(frozenset().union(*asked))}
+    common = {stem: index.count(stem) for stem, rows in held.items() if len(rows) > RARE}
+    rows = {row for stems in asked for row in index.looked_at(stems, held, common)}
+    found = index.documents(rows.difference(staged.rows.tolist()))
     documents = Documents(*(np.concatenate(pair) for pair in zip(found, staged, strict=True)))
-    stats = _stats(conn, scope).plus(staged)
+    stats = index.stats().plus(staged)
     counted = {_number(stem): count for stem, count in common.items()}
     return bm25.score(documents, stats, [numbers(query) for query in queries], counted)
 
 
-def _looked_at(
-    conn: sqlite3.Connection,
-    scope: str,
-    stems: Iterable[str],
-    held: Mapping[str, Sequence[int]],
-    common: Mapping[str, int],
-) -> Iterable[int]:
-    """The documents that are looked at for one query."""
-    rare = [held[stem] for stem in stems if stem not in common]
-    if sum(map(len, rare)) >= RARE or not common:
-        return chain(*rare)
-    # Too few hold a rare word: those that hold the most telling of the common ones are looked at as well.
-    often = sorted(common.keys() & stems, key=lambda stem: (common[stem], stem))
-    together = [_holders(conn, scope, often[:count]) for count in range(len(often), 0, -1)]
-    return chain(*rare, *together)
+class _Index(NamedTuple):
+    """The index, as far as one scope and granularity goes."""
 
+    conn: sqlite3.Connection
+    scope: str
+    kept: Kept
 
-def _holders(conn: sqlite3.Connection, scope: str, stems: Sequence[str]) -> list[int]:
-    """Rows of a scope that hold all of the stems, the last first; of more than `RARE` one more than that."""
-    return [row[0] for row in conn.execute(_HOLD, (_match(scope, stems), RARE + 1))]
+    def looked_at(
+        self, stems: Iterable[str], held: Mapping[str, Sequence[int]], common: Mapping[str, int]
+    ) -> Iterable[int]:
+        """The documents that are looked at for one query."""
+        rare = [held[stem] for stem in stems if stem not in common]
+        if sum(map(len, rare)) >= RARE or not common:
+            return chain(*rare)
+        # Too few hold a rare word: those that hold the most telling of the common ones are looked at as well.
+        often = sorted(common.keys() & stems, key=lambda stem: (common[stem], stem))
+        return chain(*rare, *(self.holders(often[:count]) for count in range(len(often), 0, -1)))
 
+    def holders(self, stems: Sequence[str]) -> list[int]:
+        """Rows that hold all of the stems, the last first; of more than `RARE` one more than that."""
+        asked = _match(self.scope, stems)
+        if asked not in self.kept.held:
+            found = self.conn.execute(_HOLD, (asked, RARE + 1))
+            self.kept.held[asked] = [row[0] for row in found]
+        return self.kept.held[asked]
 
-def _count(conn: sqlite3.Connection, scope: str, stem: str) -> int:
-    return int(conn.execute(_COUNT, (_match(scope, [stem]),)).fetchone()[0])
+    def count(self, stem: str) -> int:
+        """How many rows hold a stem."""
+        asked = _match(self.scope, [stem])
+        if asked not in self.kept.counts:
+            self.kept.counts[asked] = int(self.conn.execute(_COUNT, (asked,)).fetchone()[0])
+        return self.kept.counts[asked]
 
+    def documents(self, wanted: set[int]) -> Documents:
+        """The words of these rows."""
+        if lacking := wanted - self.kept.words.keys():
+            found = self.conn.execute(_READ, (json_list(lacking),))
+            self.kept.words.update((row[0], row) for row in found)
+        rows = [self.kept.words[row] for row in sorted(wanted) if row in self.kept.words]
+        return Documents(
+            np.array([row[0] for row in rows], dtype=np.int64),
+            _fields(row[1:4] for row in rows),
+            np.frombuffer(b"".join(row[4] for row in rows), dtype=_STORED),
+        )
 
-def _documents(conn: sqlite3.Connection, wanted: Collection[int]) -> Documents:
-    rows = conn.execute(_READ, (json_list(wanted),)).fetchall() if wanted else []
-    return Documents(
-        np.array([row[0] for row in rows], dtype=np.int64),
-        _fields(row[1:4] for row in rows),
-        np.frombuffer(b"".join(row[4] for row in rows), dtype=_STORED),
-    )
+    def stats(self) -> Stats:
+        """How many there are, and how long."""
+        found = self.conn.execute(
+            "SELECT docs, dated, windowed FROM lexical_stats WHERE scope = ?", (self.scope,)
+        )
+        docs, dated, windowed = found.fetchone() or (0, 0, 0)
+        return Stats(docs, np.array([dated, windowed, windowed]))
 
 
 def _staged(rows: Sequence[LexicalRow]) -> Documents:
@@ -337,9 +391,3 @@ def _match(scope: str, terms: Sequence[str]) -> str:
     """The FTS5 query: the scope token, and all of the terms, each a quoted string."""
     quoted = ['"' + term.replace('"', '""') + '"' for term in terms]
     return " AND ".join([f'scope : "{scope}"', *(f"{{own dated before}} : {term}" for term in quoted)])
-
-
-def _stats(conn: sqlite3.Connection, scope: str) -> Stats:
-    found = conn.execute("SELECT docs, dated, windowed FROM lexical_stats WHERE scope = ?", (scope,))
-    docs, dated, windowed = found.fetchone() or (0, 0, 0)
-    return Stats(docs, np.array([dated, windowed, windowed]))

@@ -300,7 +300,7 @@ def _places(
 
 def _scanned(snapshot: Snapshot, request: SearchRequest, visible: Flags, query: PreparedQuery) -> Scores:
     """BM25 of a whole scope, each granularity in the statistics of what the request may see."""
-    postings = snapshot.index.postings(query.terms)
+    postings = snapshot.postings(query.terms)
     views, known = np.zeros((len(snapshot.rows), VIEWS)), 0.0
     for granularity in request.granularities:
         docs = visible & (snapshot.granularity == GRANULARITIES.index(granularity))

@@ -30,10 +30,13 @@ from memcycle.stores.search.bm25 import (
     Documents,
     Flags,
     Floats,
-    Index,
     Ints,
+    Postings,
+    Words,
     chosen,
     idf,
+    places,
+    postings,
     with_facts,
 )
 from memcycle.stores.search.lexical import LexicalTerms
@@ -67,7 +70,9 @@ class Snapshot:
         traits: See `memcycle.stores.search.lexical`.
         turns: Ids of the turns that a raw entry or a fact rests on.
         vectors: (entries, dim), a zero row where an entry has none of the present embedder.
-        own: Their words, without those of facts that rest on a turn.
+        vocabulary: The words that are used, as numbers, ascending.
+        own: Their words, as places in it, without those of facts that rest on a turn.
+        once: The words of their own texts, each once.
     """
 
     rows: Ints
@@ -87,37 +92,29 @@ class Snapshot:
     importance: Floats
     reinforcement: Floats
     vectors: Vector
+    vocabulary: Ints
     own: Documents
+    once: Documents
 
     @cached_property
     def documents(self) -> Documents:
         """Their words, those of the facts that rest on a turn among its own."""
         return with_facts(self.own, self.turns, self.granularity, self.session, self.walled)
 
-    @cached_property
-    def index(self) -> Index:
-        """Their words, sorted."""
-        return Index.over(self.documents)
+    def postings(self, terms: Ints) -> Postings:
+        """Where these terms, as numbers, ascending and each once, stand."""
+        return postings(self.documents, places(self.vocabulary, terms)[self.documents.words], len(terms))
 
     @cached_property
     def lengths(self) -> Floats:
         """Words in each view, (entries, 3)."""
         return self.documents.lengths
 
-    @cached_property
-    def _own(self) -> tuple[Ints, Ints]:
-        """Each word of each entry's own, once: its number and the entry's place."""
-        own = self.index.field == 0
-        words, docs = self.index.words[own], self.index.doc[own]
-        first = begins(words) | begins(docs)
-        kind: Ints = np.cumsum(begins(words), dtype=np.int64)
-        return kind[first], docs[first]
-
     def idf_mass(self, among: Flags) -> Floats:
         """The idf of each entry's own words, each once, summed; the statistics are those of these entries."""
-        kind, docs = self._own
-        weight = idf(np.bincount(kind, weights=among[docs]), int(among.sum()))
-        return np.bincount(docs, weights=weight[kind], minlength=len(self.rows)).astype(np.float64)
+        words, docs = self.once.words, np.repeat(np.arange(len(self.rows)), self.once.fields[:, 0])
+        weight = idf(np.bincount(words, weights=among[docs]), int(among.sum()))
+        return np.bincount(docs, weights=weight[words], minlength=len(self.rows)).astype(np.float64)
 
     @cached_property
     def order(self) -> Ints:
@@ -246,7 +243,12 @@ def _merged(old: Snapshot, changed: Sequence[int], new: Snapshot) -> Snapshot:
     session, sessions = _merged_codes((old.session, old.sessions), (new.session, new.sessions), places)
     speaker, speakers = _merged_codes((old.speaker, old.speakers), (new.speaker, new.speakers), places)
     turns, ids = old.turns + new.turns, old.ids + new.ids
-    own = Documents(*(np.concatenate(pair) for pair in zip(old.own, new.own, strict=True)))
+    vocabulary = np.union1d(old.vocabulary, new.vocabulary)
+    codes = [np.searchsorted(vocabulary, one.vocabulary).astype(np.int32) for one in (old, new)]
+    own = chosen(_joined((old.own, new.own), codes), places)
+    once = chosen(_joined((old.once, new.once), codes), places)
+    used = np.bincount(own.words, minlength=len(vocabulary)) > 0
+    left = np.cumsum(used, dtype=np.int32) - np.int32(1)
     return Snapshot(
         rows=rows[order],
         ids=[ids[place] for place in places.tolist()],
@@ -256,9 +258,18 @@ def _merged(old: Snapshot, changed: Sequence[int], new: Snapshot) -> Snapshot:
         speakers=speakers,
         turns=[turns[place] for place in places.tolist()],
         vectors=np.concatenate([old.vectors, new.vectors])[places],
-        own=chosen(own, places),
+        vocabulary=vocabulary[used],
+        own=own._replace(words=left[own.words]),
+        once=once._replace(words=left[once.words]),
         **plain,
     )
+
+
+def _joined(documents: Sequence[Documents], codes: Sequence[Words]) -> Documents:
+    """Documents one after another, their words as what they are in another vocabulary."""
+    rows, fields, words = zip(*documents, strict=True)
+    recoded = [code[own] for code, own in zip(codes, words, strict=True)]
+    return Documents(np.concatenate(rows), np.concatenate(fields), np.concatenate(recoded))
 
 
 def _merged_codes(
@@ -414,6 +425,7 @@ def _snapshot(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int, 
     walled = np.array([walls and status == "staged" for status in column["status"]], dtype=bool)
     turns = _each(column["turns"], lambda text: tuple(json.loads(text)))
     terms = _terms(conn, found)
+    vocabulary, own = _documents(column["row"], terms)
     return Snapshot(
         rows=_ints(column["row"]),
         ids=list(column["id"]),
@@ -432,7 +444,9 @@ def _snapshot(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int, 
         importance=np.array(column["importance"], dtype=float),
         reinforcement=np.array(column["reinforcement"], dtype=float),
         vectors=_vectors(column["vector"], dim),
-        own=_documents(column["row"], terms),
+        vocabulary=vocabulary,
+        own=own,
+        once=_once(own),
     )
 
 
@@ -444,12 +458,23 @@ def _terms(conn: sqlite3.Connection, found: Sequence[sqlite3.Row]) -> list[Lexic
     return [read[row["row"]] if row["traits"] is None else lexical.stored_terms(row) for row in found]
 
 
-def _documents(rows: Sequence[int], terms: Sequence[LexicalTerms]) -> Documents:
-    return Documents(
-        rows=_ints(rows),
-        fields=np.array([(*one.fields, 0) for one in terms], dtype=np.int64).reshape(-1, FIELDS),
-        words=np.concatenate([lexical.numbers(()), *(one.words for one in terms)]),
-    )
+def _documents(rows: Sequence[int], terms: Sequence[LexicalTerms]) -> tuple[Ints, Documents]:
+    """The words there are, and which of them each has."""
+    numbers = np.concatenate([lexical.numbers(()), *(one.words for one in terms)])
+    vocabulary, words = np.unique(numbers, return_inverse=True)
+    fields = np.array([(*one.fields, 0) for one in terms], dtype=np.int64).reshape(-1, FIELDS)
+    return vocabulary, Documents(_ints(rows), fields, words.astype(np.int32))
+
+
+def _once(own: Documents) -> Documents:
+    """The words of documents' own texts, each once."""
+    count = own.fields[:, 0]
+    words = own.words[np.repeat(np.tile(np.arange(FIELDS) == 0, len(count)), own.fields.ravel())]
+    size = int(words.max(initial=0)) + 1
+    docs, once = np.divmod(np.unique(np.repeat(np.arange(len(count)), count) * size + words), size)
+    fields = np.zeros_like(own.fields)
+    fields[:, 0] = np.bincount(docs, minlength=len(count))
+    return Documents(own.rows, fields, once.astype(np.int32))
 
 
 def _codes(names: Sequence[str | None]) -> tuple[Ints, list[str]]:

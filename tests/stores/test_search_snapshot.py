@@ -245,7 +245,7 @@ def renewed(bank, kept):
 def assert_same(one, other):
     for field in fields(one):
         own, theirs = getattr(one, field.name), getattr(other, field.name)
-        if field.name == "own":
+        if field.name in {"own", "once"}:
             assert [part.tolist() for part in own] == [part.tolist() for part in theirs]
         elif isinstance(own, np.ndarray):
             np.testing.assert_array_equal(own, theirs, err_msg=field.name)
