@@ -8,7 +8,7 @@ is owed in the index's files. Whoever comes to something that is owed when nobod
 import logging
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -99,7 +99,12 @@ class Mirror:
             return self._index
 
     def query(
-        self, scope: Scope, vectors: Vector, k: int, granularity: Granularity | None
+        self,
+        scope: Scope,
+        vectors: Vector,
+        k: int,
+        granularity: Granularity | None,
+        own: Callable[[set[str]], Collection[str]],
     ) -> list[list[tuple[str, float]]]:
         """The nearest of the scope, or nearly so. What the outbox holds is brought in first.
 
@@ -108,13 +113,13 @@ class Mirror:
 
         Args:
             granularity: Of these there are enough among them; others may be, too.
+            own: Says which ids are of the scope.
         """
         self.drain()
         index, most = self.index(), k if granularity is None else 2 * k
         found = index.query(scope, vectors, most, whole_shard=True)
-        with self.ledger.look() as conn:
-            own = entries.own(conn, scope, {one for near in found for one, _ in near})
-        found = [[one for one in near if one[0] in own] for near in found]
+        known = own({one for near in found for one, _ in near})
+        found = [[one for one in near if one[0] in known] for near in found]
         if any(len(near) < k / _FEW for near in found):
             return index.query(scope, vectors, k, granularity)
         return found

@@ -245,12 +245,6 @@ def is_empty(conn: sqlite3.Connection, scope: Scope) -> bool:
     return conn.execute(one, (scope.key,)).fetchone() is None
 
 
-def own(conn: sqlite3.Connection, scope: Scope, ids: Iterable[str]) -> set[str]:
-    """Which of these ids are of the base scope."""
-    own_ids = f"SELECT id FROM entries WHERE id {IN} AND +scope_key = ?"  # noqa: S608 - a constant of ours
-    return {row[0] for row in conn.execute(own_ids, (json_list(ids), scope.key))}
-
-
 def in_order(found: Mapping[str, T], ids: Iterable[str]) -> list[T]:
     """What was found by id in the order of ids, once each; missing ones left out."""
     return [found[one] for one in dict.fromkeys(ids) if one in found]

@@ -263,7 +263,7 @@ class Kept:
 
     Attributes:
         held, counts: Rows that hold words, and how many do, by what FTS5 was asked.
-        words, entries: What scoring and a snapshot take, by row.
+        words, entries: What scoring and a snapshot take, by row. rows: those of entries by id.
     """
 
     change: int = 0
@@ -271,6 +271,7 @@ class Kept:
     counts: dict[str, int] = field(default_factory=dict)
     words: dict[int, sqlite3.Row] = field(default_factory=dict)
     entries: dict[int, sqlite3.Row] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_full(self) -> bool:
@@ -279,12 +280,13 @@ class Kept:
 
     def at(self, change: int, changed: Iterable[int]) -> "Kept":
         """What of it still holds after that change, which was made to these rows."""
-        words, entries = dict(self.words), dict(self.entries)
+        words, entries = self.words.copy(), self.entries.copy()
         # The words of what waits for its commit depend on what was said before.
         for row in {*changed, *(row for row, one in entries.items() if one["status"] == "staged")}:
             words.pop(row, None)
             entries.pop(row, None)
-        return Kept(change, words=words, entries=entries)
+        rows = {one["id"]: row for row, one in entries.items()}
+        return Kept(change, words=words, entries=entries, rows=rows)
 
 
 def score(

@@ -11,7 +11,8 @@ The facts that rest on a turn are not known in a larger scope, so there `facts` 
 
 import copy
 import sqlite3
-from collections.abc import Sequence
+import threading
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from memcycle.stores.ledger.entries import StoredEntry, wall_of
 from memcycle.stores.search import lexical, ranker
 from memcycle.stores.search import snapshot as snapshots
 from memcycle.stores.search.bm25 import VIEWS, Flags, Ints, Scores, Stats, weigh
+from memcycle.stores.search.lexical import Kept
 from memcycle.stores.search.ranker import Measured
 from memcycle.stores.search.request import (
     Filters,
@@ -48,6 +50,10 @@ SCANNED_WHOLE = 10_000
 """Entries up to which a scope is read and scanned whole."""
 VECTOR_BYTES = 128 * 1024 * 1024
 """Of snapshots kept, about half of what they take: those of some 120,000 entries of 256 dimensions."""
+
+
+SCOPES_KEPT = 4
+"""Large scopes of which what was read last is kept."""
 
 
 class Candidates(NamedTuple):
@@ -109,6 +115,7 @@ class Search:
         self._ledger, self._index, self._embedder = ledger, index, embedder
         self._visibility, self._walls = visibility, visibility == "session"
         self._snapshots = Snapshots(VECTOR_BYTES)
+        self._kept, self._keeping = dict[str, Kept](), threading.Lock()
 
     def run(self, request: SearchRequest) -> list[list[Hit]]:
         """For each query of the request its hits, best first, at most k; equal scores in order of id.
@@ -154,7 +161,7 @@ class Search:
 
     def _without_embedder(self) -> "Search":
         other = copy.copy(self)
-        other._embedder, other._snapshots = NoEmbedder(), Snapshots(VECTOR_BYTES)
+        other._embedder, other._snapshots, other._kept = NoEmbedder(), Snapshots(VECTOR_BYTES), {}
         return other
 
     def candidates(self, request: SearchRequest) -> list[Candidates]:
@@ -240,13 +247,15 @@ class Search:
         With filters all that they allow is in it, since they could allow none of what is handed over.
         """
         near = self._nearest(request, queries)
-        embedder = self._embedder
+        embedder, scope = self._embedder, request.scope
         with self._ledger.read() as conn:
-            staged = entries.staged(conn, request.scope, wall_of(request.scope, self._visibility))
-            rows, found = _worded(conn, request, queries, staged)
+            kept = self._kept_of(conn, scope)
+            staged = entries.staged(conn, scope, wall_of(scope, self._visibility))
+            rows, found = _worded(conn, request, queries, staged, kept)
             rows.update(() if allowed is None else allowed.tolist())
+            rows.update(snapshots.keep(conn, scope, embedder.id, kept, ids=near).values())
             snapshot = snapshots.read_some(
-                conn, request.scope, embedder.id, embedder.dim, rows=rows, ids=near, walls=self._walls
+                conn, scope, embedder.id, embedder.dim, rows=rows, kept=kept, walls=self._walls
             )
         return snapshot, [_aligned(snapshot, scores) for scores in found]
 
@@ -254,10 +263,34 @@ class Search:
         """The ids the vector index holds nearest to any query, with and without names."""
         if isinstance(self._embedder, NoEmbedder):
             return set()
+
+        def own(ids: set[str]) -> Collection[str]:
+            with self._ledger.read() as conn:
+                kept = self._kept_of(conn, request.scope)
+                return snapshots.keep(conn, request.scope, self._embedder.id, kept, ids=ids)
+
         vectors = np.array([vector for query in queries for vector in (query.named, query.nameless)])
         only = request.granularities[0] if len(request.granularities) == 1 else None
-        found = self._index.query(request.scope.base, vectors, request.theta.candidates, only)
+        found = self._index.query(request.scope.base, vectors, request.theta.candidates, only, own)
         return {entry_id for near in found for entry_id, _ in near}
+
+    def _kept_of(self, conn: sqlite3.Connection, scope: Scope) -> Kept:
+        """What is kept of a large scope as of now."""
+        change = events.last_change(conn, scope) or 0
+        with self._keeping:
+            kept = self._kept.get(scope.key, Kept(change))
+            if kept.change > change:  # another has read a later one meanwhile
+                return Kept(change)
+            if kept.change < change:
+                rows = events.changed_since(conn, scope, kept.change)
+                kept = Kept(change) if rows is None else kept.at(change, rows)
+            if kept.is_full:
+                kept = Kept(change)
+            self._kept.pop(scope.key, None)
+            self._kept[scope.key] = kept
+            if len(self._kept) > SCOPES_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+        return kept
 
 
 def _is_shown(request: SearchRequest, entry: Entry, wall: str | None) -> bool:
@@ -315,6 +348,7 @@ def _worded(
     request: SearchRequest,
     queries: Sequence[PreparedQuery],
     waiting: Sequence[StoredEntry],
+    kept: Kept,
 ) -> tuple[set[int], list[tuple[Scores, ...]]]:
     """Ledger rows of the first candidates of each lexical view and of all that waits, and the BM25.
 
@@ -328,6 +362,7 @@ def _worded(
             granularity,
             [query.stems for query in queries],
             [row for name, row in staged if name == granularity],
+            kept=kept,
         )
         for granularity in request.granularities
     ]

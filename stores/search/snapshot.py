@@ -39,7 +39,7 @@ from memcycle.stores.search.bm25 import (
     postings,
     with_facts,
 )
-from memcycle.stores.search.lexical import LexicalTerms
+from memcycle.stores.search.lexical import Kept, LexicalTerms
 from memcycle.stores.search.request import Filters
 
 CLOSE = 600.0
@@ -283,10 +283,10 @@ def _merged_codes(
 A = TypeVar("A")
 B = TypeVar("B")
 
-# A vector of another embedder says nothing beside the query's.
+# A vector of another embedder says nothing beside the query's. Facts are not looked up where few are read.
 _COPIED = """
 SELECT e.row, e.id, granularity, status, session, position, e.speaker, observed_at, expires_at,
-    CASE granularity WHEN 'episode' THEN '[]' ELSE turns END AS turns,
+    CASE WHEN granularity = 'episode' OR :few THEN '[]' ELSE turns END AS turns,
     CASE granularity WHEN 'raw' THEN observed_at ELSE coalesce(event_time, observed_at) END AS time,
     importance, reinforcement, CASE WHEN embedder = :embedder THEN vector END AS vector,
     own, dated, before, words, traits
@@ -330,7 +330,8 @@ def read_whole(
     Args:
         walls: Whether what is staged is seen in its own session alone.
     """
-    found = conn.execute(_WHOLE, {"scope": scope.key, "embedder": embedder}).fetchall()
+    parameters = {"scope": scope.key, "embedder": embedder, "few": False}
+    found = conn.execute(_WHOLE, parameters).fetchall()
     return _snapshot(conn, found, dim, walls)
 
 
@@ -341,17 +342,34 @@ def read_some(
     dim: int,
     *,
     rows: Collection[int],
-    ids: Collection[str],
+    kept: Kept,
     walls: bool = False,
 ) -> Snapshot:
-    """The same of these ledger rows and ids only."""
-    parameters = {
-        "scope": scope.key,
-        "embedder": embedder,
-        "rows": json_list(rows),
-        "ids": json_list(ids),
-    }
-    return _snapshot(conn, conn.execute(_FEW + _NAMED + " ORDER BY e.row", parameters).fetchall(), dim, walls)
+    """The same of these ledger rows only, without what facts rest on; what is kept is not read again."""
+    keep(conn, scope, embedder, kept, rows=set(rows) - kept.entries.keys())
+    found = [kept.entries[row] for row in sorted(rows) if row in kept.entries]
+    return _snapshot(conn, found, dim, walls)
+
+
+def keep(
+    conn: sqlite3.Connection,
+    scope: Scope,
+    embedder: str,
+    kept: Kept,
+    *,
+    rows: Collection[int] = (),
+    ids: Collection[str] = (),
+) -> dict[str, int]:
+    """Reads what is recallable of these ledger rows and ids of the base scope; gives the rows of the ids."""
+    lacking = set(ids) - kept.rows.keys()
+    if rows or lacking:
+        named = {"rows": json_list(rows), "ids": json_list(lacking)}
+        found = conn.execute(
+            _FEW + _NAMED, {"scope": scope.key, "embedder": embedder, "few": True, **named}
+        ).fetchall()
+        kept.entries.update((row["row"], row) for row in found)
+        kept.rows.update((row["id"], row["row"]) for row in found)
+    return {one: kept.rows[one] for one in ids if one in kept.rows}
 
 
 def renew(
@@ -365,7 +383,7 @@ def renew(
     walls: bool = False,
 ) -> Snapshot:
     """One brought up to date, after which these ledger rows changed: what `read_whole` gives now."""
-    parameters = {"scope": scope.key, "embedder": embedder, "rows": json_list(rows)}
+    parameters = {"scope": scope.key, "embedder": embedder, "few": False, "rows": json_list(rows)}
     found = conn.execute(_FEW + _CHANGED + " ORDER BY e.row", parameters).fetchall()
     new = _snapshot(conn, found, dim, walls)
     return _merged(old, [*rows, *new.rows.tolist()], new)

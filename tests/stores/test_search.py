@@ -51,7 +51,7 @@ class Index:
     def at_hand(self):
         return True
 
-    def query(self, scope, vectors, k, granularity):
+    def query(self, scope, vectors, k, granularity, own):
         self.asked.append((scope, len(vectors), k, granularity))
         ids = [key for key in self.vectors if granularity is None or key[0] == granularity]
         return [
