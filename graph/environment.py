@@ -1,15 +1,16 @@
 """What graphs are built over, and what each of their nodes is given of a run."""
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 
 from memcycle.agents.roles import OUTPUTS, Roles, run_rules
 from memcycle.agents.runner import PROMPTS, ModelRole
+from memcycle.core.entry import Entry
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Approval, Settings
@@ -24,6 +25,8 @@ from memcycle.graph.routes import Policy
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
 
+
+T = TypeVar("T")
 
 REQUIRED = frozenset({"constructor", "answerer"})
 """Roles that nothing stands in for: where their provider fails the run breaks off, and its turns wait."""
@@ -42,8 +45,35 @@ BY_CODE = frozenset(
 itself, the Answerer says what is missing and how to look for it, repairs are compared by rules."""
 
 
+MOST_READ, SCOPES_READ = 1_000, 16
+"""Entries of a `Look` before it begins anew, and scopes of which there is one."""
+
 LOOKS = 2
 """Further searches, in the lean profile, for what an answer says is missing."""
+
+
+@dataclass
+class Look:
+    """What was read of a scope for a question, as of one of its changes: each round asks much of it again.
+
+    Attributes:
+        entries: By id. shown: turns as they are shown, by id of the entry.
+        chosen: What was made of candidates, and of what.
+    """
+
+    change: int
+    entries: dict[str, Entry] = field(default_factory=dict)
+    shown: dict[str, Entry] = field(default_factory=dict)
+    chosen: list[tuple[Any, Any]] = field(default_factory=list)
+
+    def once(self, of: Any, make: Callable[[], T]) -> T:
+        """What was made of the same before, else what is made of it now."""
+        for known, made in self.chosen:
+            if known == of:
+                return cast("T", made)
+        made = make()
+        self.chosen = [*self.chosen[-3:], (of, made)]
+        return made
 
 
 @dataclass(frozen=True)
@@ -53,12 +83,14 @@ class Env:
     Attributes:
         open_bank: Gives the bank; called inside nodes only, so that building a graph opens nothing.
         scope_of: Scope from a parent's context; None reads memcycle's own context.
+        looks: What questions read last, by scope.
     """
 
     roles: Roles
     settings: Settings
     open_bank: "Callable[[], Bank]"
     scope_of: ScopeOf | None = None
+    looks: dict[str, "Look"] = field(default_factory=dict)
 
     def run(self, config: RunnableConfig, state: Any = None) -> "GraphRun":
         """The run that is going on, inside a node or a route of it."""
@@ -101,6 +133,16 @@ class GraphRun:
     def scope(self) -> Scope:
         """Whose memory, with the session, the run is about: the caller's, unless it ends an idle one."""
         return self.caller if self._owner is None else Scope.model_validate(self._owner)
+
+    def look(self) -> Look:
+        """What was read of the scope as it is now."""
+        looks, change = self.env.looks, self.bank.change(self.scope)
+        known = looks.get(self.scope.key)
+        if known is None or known.change != change or len(known.entries) > MOST_READ:
+            if len(looks) >= SCOPES_READ:
+                looks.pop(next(iter(looks)), None)
+            known = looks[self.scope.key] = Look(change)
+        return known
 
     @cached_property
     def approval(self) -> Approval:

@@ -265,6 +265,11 @@ class Bank:
 
     # Reading entries
 
+    def change(self, scope: Scope) -> int:
+        """Number of the last change to the base scope's entries; 0 where there are none."""
+        with self.ledger.look() as conn:
+            return events.last_change(conn, scope) or 0
+
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Entry]:
         """Entries of any status by id, in the given order; unknown ones left out."""
         if not ids:

@@ -25,8 +25,8 @@ from memcycle.core.language.small_talk import question_of
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.theta import Theta
-from memcycle.graph.environment import GraphRun
-from memcycle.graph.states import RecallState
+from memcycle.graph.environment import GraphRun, Look
+from memcycle.graph.states import Candidate, RecallState
 from memcycle.stores.ledger.turns import Said
 
 FACT_WEIGHT = 0.3
@@ -94,8 +94,12 @@ def assemble(pieces: Sequence[Piece], limits: Limits, count: Callable[[str], int
         if not (basket.take(group, group.forms[0], limits.turns_first) or group.is_episode):
             break
     for group in groups:
+        if basket.is_full:
+            break
         basket.take(group, _cheapest(group, count))
     for group in groups:
+        if basket.is_full:
+            break
         basket.fill(group)
     chosen = [piece._replace(score=group.value) for group in groups for piece in basket.shown[group.key]]
     if not chosen and groups:
@@ -112,6 +116,11 @@ class _Basket:
         self._places, self._tokens = limits.k, float(limits.token_budget)
         self._episodes, self._episode_tokens = limits.k * limits.episodes, self._tokens * limits.episodes
         self._turns: set[str] = set()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no place is left."""
+        return self._places < 1
 
     def take(self, group: _Group, piece: Piece, share: float = 1.0) -> bool:
         """Shows a group in this form, unless that takes more than this share of the tokens."""
@@ -130,7 +139,7 @@ class _Basket:
                 self._add(group, piece, self._count(piece.entry.text))
 
     def _add(self, group: _Group, piece: Piece, tokens: int, share: float = 1.0) -> bool:
-        if self._places < 1 or self._tokens - tokens < self._limits.token_budget * (1 - share):
+        if self.is_full or self._tokens - tokens < self._limits.token_budget * (1 - share):
             return False
         self._places, self._tokens = self._places - 1, self._tokens - tokens
         self.shown[group.key].append(piece)
@@ -214,37 +223,46 @@ OUTDATED_SCORE = 0.5
 
 def evidence(run: GraphRun, state: RecallState) -> list[Piece]:
     """What is shown, best first: chosen for what it covers within k and tokens."""
-    pieces = [_with_question(one, said) for one, said in _following(run, _once(ranked(run, state)))]
-    return assemble(pieces, _limits(run, state), _counted)
+    look, limits = run.look(), _limits(run, state)
+    pieces = ranked(run, state)
+    return look.once(
+        (pieces, limits), lambda: assemble(_following(run, look, _once(pieces)), limits, _counted)
+    )
 
 
 def _once(pieces: Sequence[Piece]) -> list[Piece]:
     """Without what an assistant or a tool only said again; a person's words may tell of another day."""
+    others = {one.entry.speaker for one in pieces if one.entry.role not in (None, "human")}
     first: dict[tuple[str | None, str], str] = {}
+    said = {one.entry.id: same_text(one.entry.text) for one in pieces if one.entry.speaker in others}
     for one in pieces:
-        first.setdefault((one.entry.speaker, same_text(one.entry.text)), one.entry.id)
+        if one.entry.id in said:
+            first.setdefault((one.entry.speaker, said[one.entry.id]), one.entry.id)
     return [
         one
         for one in pieces
-        if one.entry.role in (None, "human")
-        or first[one.entry.speaker, same_text(one.entry.text)] == one.entry.id
+        if one.entry.role in (None, "human") or first[one.entry.speaker, said[one.entry.id]] == one.entry.id
     ]
 
 
-def _following(run: GraphRun, pieces: Sequence[Piece]) -> list[tuple[Piece, Said | None]]:
-    """Each piece with what was said just before it, where it is a turn."""
-    raw = {one.entry.turns[0] for one in pieces if one.entry.granularity == "raw" and one.entry.turns}
-    said = run.bank.before(run.scope, raw)
-    return [(one, said.get(one.entry.turns[0]) if one.entry.granularity == "raw" else None) for one in pieces]
+def _following(run: GraphRun, look: Look, pieces: Sequence[Piece]) -> list[Piece]:
+    """Turns as they are shown: a short reply with its question."""
+    new = [
+        one.entry
+        for one in pieces
+        if one.entry.granularity == "raw" and one.entry.turns and one.entry.id not in look.shown
+    ]
+    said = run.bank.before(run.scope, {entry.turns[0] for entry in new}) if new else {}
+    look.shown.update({entry.id: _with_question(entry, said.get(entry.turns[0])) for entry in new})
+    return [one._replace(entry=look.shown.get(one.entry.id, one.entry)) for one in pieces]
 
 
-def _with_question(piece: Piece, before: Said | None) -> Piece:
-    """A short reply is shown with its question, as one: "(Ben asked: Have you been to Rome?) Yes, twice." """
-    question = question_of(piece.entry.text, before.text) if before else ""
+def _with_question(entry: Entry, before: Said | None) -> Entry:
+    """A reply and its question as one: "(Ben asked: Have you been to Rome?) Yes, twice." """
+    question = question_of(entry.text, before.text) if before else ""
     if before is None or not question:
-        return piece
-    text = f"({before.speaker} asked: {question}) {piece.entry.text}"
-    return piece._replace(entry=piece.entry.model_copy(update={"text": text}))
+        return entry
+    return entry.model_copy(update={"text": f"({before.speaker} asked: {question}) {entry.text}"})
 
 
 def _counted(text: str) -> int:
@@ -284,8 +302,15 @@ def judge_candidates(run: GraphRun, state: RecallState) -> list[Entry]:
 
 def ranked(run: GraphRun, state: RecallState) -> list[Piece]:
     """All candidates that memory still holds, best first, current ones before outdated ones."""
-    by_id = {candidate["id"]: candidate for candidate in state.get("candidates") or []}
-    held = run.bank.get(run.scope, list(by_id))
+    look, candidates = run.look(), state.get("candidates") or []
+    return look.once((candidates, state.get("outdated")), lambda: _ranked(run, look, candidates, state))
+
+
+def _ranked(run: GraphRun, look: Look, candidates: Sequence[Candidate], state: RecallState) -> list[Piece]:
+    by_id = {candidate["id"]: candidate for candidate in candidates}
+    unread = [one for one in by_id if one not in look.entries]
+    look.entries.update({entry.id: entry for entry in run.bank.get(run.scope, unread)})
+    held = [look.entries[one] for one in by_id if one in look.entries]
     entries = [entry for entry in held if entry.status in ("active", "staged")]
     old = _outdated(run, entries, state)
     found = [
