@@ -1,6 +1,6 @@
 """What graphs are built over, and what each of their nodes is given of a run."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -143,6 +143,13 @@ class GraphRun:
                 looks.pop(next(iter(looks)), None)
             known = looks[self.scope.key] = Look(change)
         return known
+
+    def entries(self, ids: Sequence[str]) -> list[Entry]:
+        """Entries of any status by id, in that order; unknown ones left out."""
+        known = self.look().entries
+        unread = [one for one in ids if one not in known]
+        known.update({entry.id: entry for entry in self.bank.get(self.scope, unread)})
+        return [known[one] for one in dict.fromkeys(ids) if one in known]
 
     @cached_property
     def approval(self) -> Approval:

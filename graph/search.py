@@ -217,12 +217,16 @@ def related(run: GraphRun, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The raw turns that candidates refer to (AMA's R_t), just below the candidate that led there."""
     scores = {candidate["id"]: candidate["score"] for candidate in candidates}
     led: dict[str, float] = {}
-    for entry in run.bank.get(run.scope, list(scores)):
+    for entry in run.entries(list(scores)):
         if entry.granularity == "episode":
             continue
         for turn in (*entry.related_turns, *entry.turns):
             led[turn] = max(led.get(turn, 0.0), scores[entry.id] * 0.9)
-    raws = [raw for raw in run.bank.raw_entries(run.scope, list(led)) if tells(raw.text, answers=True)]
+    raws = [
+        raw
+        for raw in run.bank.raw_entries(run.scope, list(led))
+        if led[raw.turns[0]] > scores.get(raw.id, 0.0) and tells(raw.text, answers=True)
+    ]
     why = {"view": "related", "rank": 1}
     return [
         Candidate(id=raw.id, score=led[raw.turns[0]], why=[{**why, "score": led[raw.turns[0]]}])

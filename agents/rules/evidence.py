@@ -21,7 +21,7 @@ from memcycle.core.language.forget_requests import requests_in
 from memcycle.core.language.names import person_names, same_person
 from memcycle.core.language.questions import Slot, asked_slot, bare, focus, is_question, question_language
 from memcycle.core.language.small_talk import asks
-from memcycle.core.language.tokens import unbroken
+from memcycle.core.language.tokens import per_text, unbroken
 
 ASKING = content(
     "many much long often kind type sort name call talk describe according recently specific particular "
@@ -190,14 +190,26 @@ def _may_speak(parsed: ParsedQuestion, memory: MemoryView) -> bool:
 
 
 def _sentences(parsed: ParsedQuestion, memory: MemoryView) -> Iterator[str]:
-    for _, _, text in sentences_of(unbroken(memory.text[:LONGEST])):
-        wished = supposes(text) and not parsed.supposes
+    for text, wished in _stated(memory.text[:LONGEST]):
         topics = (
             memory.granularity == "episode" and _TOPICS.match(text) and not _OF_TALK.search(parsed.question)
         )
-        states = not (is_question(text) or asks(text) or wished or topics or requests_in(text))
-        if states and content(text) - SMALL_TALK:
+        if not topics and (parsed.supposes or not wished):
             yield text
+
+
+@per_text(2048)
+def _stated(text: str) -> list[tuple[str, bool]]:
+    """The sentences of a memory that state something, and whether each only supposes it.
+
+    Cached: one round after another is shown the same memories.
+    """
+    sentences = [sentence for _, _, sentence in sentences_of(unbroken(text))]
+    return [
+        (one, supposes(one))
+        for one in sentences
+        if not (is_question(one) or asks(one) or requests_in(one)) and content(one) - SMALL_TALK
+    ]
 
 
 def _weights(parsed: ParsedQuestion, held: Sequence[frozenset[str]]) -> dict[str, float]:

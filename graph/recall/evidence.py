@@ -303,15 +303,12 @@ def judge_candidates(run: GraphRun, state: RecallState) -> list[Entry]:
 def ranked(run: GraphRun, state: RecallState) -> list[Piece]:
     """All candidates that memory still holds, best first, current ones before outdated ones."""
     look, candidates = run.look(), state.get("candidates") or []
-    return look.once((candidates, state.get("outdated")), lambda: _ranked(run, look, candidates, state))
+    return look.once((candidates, state.get("outdated")), lambda: _ranked(run, candidates, state))
 
 
-def _ranked(run: GraphRun, look: Look, candidates: Sequence[Candidate], state: RecallState) -> list[Piece]:
+def _ranked(run: GraphRun, candidates: Sequence[Candidate], state: RecallState) -> list[Piece]:
     by_id = {candidate["id"]: candidate for candidate in candidates}
-    unread = [one for one in by_id if one not in look.entries]
-    look.entries.update({entry.id: entry for entry in run.bank.get(run.scope, unread)})
-    held = [look.entries[one] for one in by_id if one in look.entries]
-    entries = [entry for entry in held if entry.status in ("active", "staged")]
+    entries = [entry for entry in run.entries(list(by_id)) if entry.status in ("active", "staged")]
     old = _outdated(run, entries, state)
     found = [
         Piece(

@@ -142,9 +142,12 @@ def _summed(weight: Floats, values: Floats) -> Floats:
 
 def _reciprocal(values: Floats) -> Floats:
     """1 / (60 + rank); equal values share a rank, 0 where there is no value."""
-    ordered = np.sort(values)
-    ranks = 1 + len(ordered) - np.searchsorted(ordered, values, side="right")
-    return np.asarray(np.where(values > 0, 1.0 / (_RRF + ranks), 0.0))
+    return np.asarray(np.where(values > 0, 1.0 / (_RRF + _places(values, values)), 0.0))
+
+
+def _places(values: Floats, few: Floats) -> Ints:
+    """The 1-based rank that each of a few has among all values; equal ones share it."""
+    return 1 + len(values) - np.searchsorted(np.sort(values), few, side="right")
 
 
 def _level(measured: Measured, weight: Floats) -> Floats:
@@ -190,10 +193,7 @@ def reasons(measured: Measured, chosen: Sequence[int], depth: int) -> list[tuple
     """
     told = measured.values[list(TOLD)]
     own = told[:, chosen]
-    # Signal by signal: all at once would need room for each pair of candidates as many times.
-    ranks = np.stack(
-        [1 + (all_[None, :] > few[:, None]).sum(axis=1) for all_, few in zip(told, own, strict=True)]
-    )
+    ranks = np.stack([_places(all_, few) for all_, few in zip(told, own, strict=True)])
     found: list[list[Why]] = [[] for _ in chosen]
     at, places = np.nonzero((own > 0) & (ranks <= depth))
     scores = np.minimum(own[at, places], 1.0)
