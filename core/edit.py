@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from memcycle.core.entry import Entry
+from memcycle.core.turn import Data
 
 EditOp = Literal["ADD", "UPDATE", "DELETE", "MERGE", "NONE"]
 Action = Literal[
@@ -12,7 +13,7 @@ Action = Literal[
 ]
 
 
-class Edit(BaseModel):
+class Edit(Data):
     """One change that guards have allowed and the bank shall apply.
 
     ADD: insert `entry`; with a `target` of later evidence, as what held before that.
@@ -25,8 +26,6 @@ class Edit(BaseModel):
     NONE: nothing; kept so that the reason is reported.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     op: EditOp
     entry: Entry | None = None
     target: str | None = None
@@ -38,10 +37,8 @@ class Edit(BaseModel):
     asked_in: str | None = None
 
 
-class Rejected(BaseModel):
+class Rejected(Data):
     """A proposal that was not applied: its text, why, and the entry it named if any."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str
     why: str
@@ -66,10 +63,8 @@ class Applied(BaseModel):
     rejected: list[Rejected] = []
 
 
-class Event(BaseModel):
+class Event(Data):
     """One line of an entry's history: when, by whom, what, before, after, why."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     at: AwareDatetime

@@ -11,11 +11,11 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from memcycle.core.language.date_forms import Precision, end_of
 from memcycle.core.scope import Scope
-from memcycle.core.turn import MessageType
+from memcycle.core.turn import Data, MessageType
 
 Granularity = Literal["raw", "fact", "episode"]
 GRANULARITIES: tuple[Granularity, ...] = get_args(Granularity)
@@ -48,7 +48,7 @@ def same_text(text: str) -> str:
     return re.sub(r"\s+", " ", folded).strip().rstrip(".!?。！？ ")
 
 
-class Entry(BaseModel):
+class Entry(Data):
     """One unit of memory. Text is immutable: an edit inserts a successor.
 
     Vectors live in the ledger beside the entry, not in it, so that states and exports stay small.
@@ -66,8 +66,6 @@ class Entry(BaseModel):
         supersedes: Ids of predecessors. superseded_by: id of the successor.
         actor: Role or person that made it, e.g. `constructor`, `user`. prompt, model, pipeline: versions.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     scope: Scope
@@ -116,14 +114,8 @@ def new_entry(
     Raises:
         pydantic.ValidationError: a field out of shape or range.
     """
-    return Entry(
-        id=entry_id(scope, turns, granularity, text),
-        scope=scope,
-        granularity=granularity,
-        text=text,
-        turns=turns,
-        **fields,
-    )
+    own = entry_id(scope, turns, granularity, text)
+    return Entry(id=own, scope=scope, granularity=granularity, text=text, turns=turns, **fields)
 
 
 Departure = Literal["united", "renewed", "withdrawn", "expired", "corrected", "reworded"]

@@ -4,10 +4,11 @@ import json
 import uuid
 from typing import Any, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 from typing_extensions import TypedDict
 
 from memcycle.core.scope import Scope
+from memcycle.core.turn import Data
 
 
 class RoleUsage(TypedDict):
@@ -53,7 +54,7 @@ REPAIRER = "repairer"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:memcycle:probe")
 
 
-class Attempt(BaseModel):
+class Attempt(Data):
     """One attempt to answer a probe from memory.
 
     Attributes:
@@ -62,8 +63,6 @@ class Attempt(BaseModel):
         abstained: Whether nothing was found, or the Answerer said that memory does not hold it.
         verdict: `ungraded` where the Answerer or the Grader failed; `why` says so.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     answer: str = ""
     evidence: tuple[str, ...] = ()
@@ -80,10 +79,9 @@ class Attempt(BaseModel):
 
 RepairState = Literal["proposed", "refused", "skipped", "written", "kept", "rolled_back", "failed"]
 _WEIGHED: tuple[RepairState, ...] = ("kept", "rolled_back")
-_FLAGS = ("failed", "wrote", "settled", "rolled_back")
 
 
-class Repair(BaseModel):
+class Repair(Data):
     """What was done about a failed probe.
 
     Attributes:
@@ -97,8 +95,6 @@ class Repair(BaseModel):
         entry: Id of the entry that holds it now, or held it until it was rolled back.
         considered: Ids of the stored entries that the Repairer and the Consolidator were shown.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     state: RepairState = "proposed"
     cause: Literal["missing", "hard to find", "unknown"] = "unknown"
@@ -126,19 +122,20 @@ class Repair(BaseModel):
         """Former versions stored four flags in place of the state."""
         if not isinstance(data, dict) or "wrote" not in data:
             return data
-        rest = dict(data)
-        failed, wrote, settled, rolled_back = (rest.pop(name, False) for name in _FLAGS)
-        state: RepairState = "proposed" if rest.get("decision") is None else "skipped"
-        if failed:
-            state = "failed"
-        elif wrote:
-            state = "rolled_back" if rolled_back else "kept" if settled else "written"
-        elif rest.get("decision") == "REFUSED":
-            state = "refused"
-        return {**rest, "state": state}
+        wrote, decision = data["wrote"], data.get("decision")
+        states: dict[RepairState, Any] = {
+            "failed": data.get("failed"),
+            "rolled_back": wrote and data.get("rolled_back"),
+            "kept": wrote and data.get("settled"),
+            "written": wrote,
+            "refused": decision == "REFUSED",
+            "proposed": decision is None,
+        }
+        rest = {name: value for name, value in data.items() if name not in ("wrote", "settled", *states)}
+        return {**rest, "state": next((state for state, holds in states.items() if holds), "skipped")}
 
 
-class Probe(BaseModel):
+class Probe(Data):
     """A question a session's memory must answer, made from its turns (MemMA 3.4 and appendix G).
 
     Attributes:
@@ -149,8 +146,6 @@ class Probe(BaseModel):
         before, after: Answers before and after repair; `after` is None where it was not asked again.
         as_before: Whether what `after` rested on was rolled back, so that it stands as before.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     session: str
@@ -191,7 +186,7 @@ def probe_id(scope: Scope, seq: int, part: int, n: int) -> str:
 SessionStatus = Literal["open", "verifying", "committed", "committed_unverified"]
 
 
-class SessionReport(BaseModel):
+class SessionReport(Data):
     """What ending a session found and did, as counts.
 
     Attributes:
@@ -203,8 +198,6 @@ class SessionReport(BaseModel):
         committed: Entries that became active.
         usage: Model calls and tokens by role.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     probes: int = 0
     passed_before: int = 0

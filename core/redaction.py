@@ -11,10 +11,10 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from memcycle.core.entry import Entry
-from memcycle.core.turn import Turn, sound, sound_data
+from memcycle.core.turn import Data, Turn, sound, sound_data
 
 SecretKind = Literal["private key", "password", "token", "api key", "card"]
 SECRET_KINDS: tuple[SecretKind, ...] = get_args(SecretKind)
@@ -31,7 +31,7 @@ _KIND = re.compile(r"[a-z0-9][a-z0-9 _-]{0,31}")
 Stored = TypeVar("Stored", Turn, Entry)
 
 
-class Redact(BaseModel):
+class Redact(Data):
     """Which secrets are taken out of text; all common kinds by default.
 
     Attributes:
@@ -41,8 +41,6 @@ class Redact(BaseModel):
         patterns: Regular expressions of your own by kind, searched in the text as it stands and folded. Of
             one with a group named `secret` that group is taken out, else the whole match.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kinds: tuple[SecretKind, ...] = SECRET_KINDS
     patterns: dict[str, str] = Field(default_factory=dict)
@@ -293,12 +291,11 @@ _COMMON = [
     _Rule("api key", re.compile(r"\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{16,}"), _is_odd),
     _Rule(
         "api key",
-        re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-|hf_|npm_|pypi-|dop_v1_|shpat_)[A-Za-z0-9_-]{16,}"),
+        re.compile(
+            r"\b(?:(?:gh[pousr]_|github_pat_|glpat-|hf_|npm_|pypi-|dop_v1_|shpat_)[A-Za-z0-9_-]{16,}"
+            r"|(?:AKIA|ASIA)[0-9A-Z]{16}\b|AIza[\w-]{35}|xox[a-z]-[A-Za-z0-9-]{10,}|SG\.[\w-]{16,}\.[\w-]{16,})"
+        ),
     ),
-    _Rule("api key", re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
-    _Rule("api key", re.compile(r"\bAIza[\w-]{35}")),
-    _Rule("api key", re.compile(r"\bxox[a-z]-[A-Za-z0-9-]{10,}")),
-    _Rule("api key", re.compile(r"\bSG\.[\w-]{16,}\.[\w-]{16,}")),
     _Rule(
         "api key",
         _beside(rf"\b{_KEY}", f"{_SET}|{_SAID}", r"[\"']?(?P<secret>[\w./+~-]{7,}[\w/+~-]=*)"),

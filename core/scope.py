@@ -4,7 +4,9 @@ import json
 from functools import lru_cache
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import ValidationInfo, field_validator
+
+from memcycle.core.turn import Data
 
 MAX_NAME = 512
 
@@ -12,14 +14,12 @@ Visibility = Literal["user", "session"]
 """Where what a session says is found while it goes on: in all sessions of its user, or in it alone."""
 
 
-class Scope(BaseModel):
+class Scope(Data):
     """Names the owner of a read or a write.
 
     The base scope drops the session: all sessions of one user and workspace are searched together.
     Scopes are compared whole, never by prefix.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     user: str
     workspace: str = "default"
@@ -27,8 +27,8 @@ class Scope(BaseModel):
 
     @field_validator("user", "workspace", "session", mode="before")
     @classmethod
-    def _a_name(cls, value: object, info: object) -> object:
-        name = getattr(info, "field_name", "name")
+    def _a_name(cls, value: object, info: ValidationInfo) -> object:
+        name = info.field_name
         if value is None and name == "session":
             return value
         if not isinstance(value, str):

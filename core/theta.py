@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AwareDatetime, Field, field_validator, model_validator
 
 from memcycle.core.arguments import unknown
 from memcycle.core.errors import BadInput
@@ -23,6 +23,7 @@ from memcycle.core.theta_space import (
     is_same,
     tree,
 )
+from memcycle.core.turn import Data
 
 _log = logging.getLogger(__name__)
 AnswerStyle = Literal["concise", "explanatory", "verifying", "strict", "inferential", "choice"]
@@ -36,10 +37,8 @@ WIDEST = 10_000
 """Entries a view keeps where it is not narrowed: as many as a scope that is scanned whole may have."""
 
 
-class Part(BaseModel):
-    """A part of the configuration: it does not change, and has no other names."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Part(Data):
+    """A part of the configuration; names that it does not have are refused by the nearest that it has."""
 
     @model_validator(mode="before")
     @classmethod

@@ -45,7 +45,13 @@ def turn_id(session: str, position: int) -> str:
     return f"D{session}:{position}"
 
 
-class Turn(BaseModel):
+class Data(BaseModel):
+    """Plain data: it does not change, and has no other fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Turn(Data):
     """A message as it was said, the smallest thing memory rests on.
 
     Attributes:
@@ -58,8 +64,6 @@ class Turn(BaseModel):
         time: When it was said, timezone-aware.
         message_id: The id its source gave it, when it gave one; the identity for ingesting it once.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Sound
     session: Sound
