@@ -12,12 +12,7 @@ Result = TypeVar("Result")
 
 
 def drive(body: Generator[Request, Any, Result], answer: Callable[[Request], Any]) -> Result:
-    """What a body returns in the end.
-
-    Args:
-        body: Not begun yet. What `answer` raises is raised at its yield.
-        answer: What is sent for a request.
-    """
+    """What a body, not begun yet, returns in the end; what `answer` raises is raised at its yield."""
     over, step = _advance(body, None, None)
     while not over:
         try:
@@ -35,30 +30,22 @@ async def adrive(
     *,
     in_thread: bool = False,
 ) -> Result:
-    """As `drive`, with answers awaited.
+    """As `drive`, with answers awaited; `in_thread` where the body's own work may block the event loop."""
 
-    Args:
-        body: As for `drive`.
-        answer: As for `drive`.
-        in_thread: Whether the body's own work may block, and so is done off the event loop.
-    """
-    over, step = await _advanced(body, None, None, in_thread)
+    async def advance(reply: Any, error: Exception | None) -> tuple[bool, Any]:
+        if in_thread:
+            return await asyncio.to_thread(_advance, body, reply, error)
+        return _advance(body, reply, error)
+
+    over, step = await advance(None, None)
     while not over:
         try:
             reply, error = await answer(step), None
         except Exception as raised:  # noqa: BLE001 - handed to the body, which knows what to do
             reply, error = None, raised
-        over, step = await _advanced(body, reply, error, in_thread)
+        over, step = await advance(reply, error)
     result: Result = step
     return result
-
-
-async def _advanced(
-    body: Generator[Any, Any, Any], reply: Any, error: Exception | None, in_thread: bool
-) -> tuple[bool, Any]:
-    if in_thread:
-        return await asyncio.to_thread(_advance, body, reply, error)
-    return _advance(body, reply, error)
 
 
 def _advance(body: Generator[Any, Any, Any], reply: Any, error: Exception | None) -> tuple[bool, Any]:

@@ -86,13 +86,16 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises:
         BadInput: there is none to be read.
     """
-    text = read_file(path)
+    return _object(read_file(path), str(path))
+
+
+def _object(text: str, where: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path} is not JSON: {error}") from None
+        raise BadInput(f"{where} is not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise BadInput(f"{path}: expected a JSON object, got {type(content).__name__}")
+        raise BadInput(f"{where}: expected a JSON object, got {type(content).__name__}")
     return content
 
 
@@ -123,34 +126,21 @@ def read_records(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         number += 1
         where = f"record {number}" if number == place else f"record {number} (line {place})"
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise BadInput(f"{where} is not JSON: {error}") from None
-        if not isinstance(record, dict):
-            raise BadInput(
-                f"{where} is not a JSON object but {type(record).__name__}; an object a line is expected"
-            )
-        yield number, record
+        yield number, _object(line, where)
 
 
 def read_jsonl(text: str, *, zone: tzinfo, name: str = "conversation") -> Conversation:
-    """A conversation from JSON Lines.
-
-    Args:
-        text: The lines.
-        zone: Zone of times that name none.
-        name: Id of the conversation, the file's name say.
-
-    Raises:
-        BadInput: a bad record; names its number and field, and the turn where one is known.
-    """
+    """A conversation from JSON Lines; see `read_turns`."""
     records = ((f"record {number}", record) for number, record in read_records(text))
     return read_turns(records, zone=zone, name=name)
 
 
 def read_turns(records: Iterable[tuple[str, dict[str, Any]]], *, zone: tzinfo, name: str) -> Conversation:
     """A conversation from the objects of such lines, each with the words that name it in an error.
+
+    Args:
+        zone: Of times that name none.
+        name: Id of the conversation, the file's name say.
 
     Raises:
         BadInput: a bad record; names it and its field, and the turn where one is known.
@@ -162,16 +152,16 @@ def read_turns(records: Iterable[tuple[str, dict[str, Any]]], *, zone: tzinfo, n
     for where, record in records:
         turn = _turn(where, record, counts, zone)
         unread.see(record, _TURN)
-        unread.wordless += turn is None
-        if turn is not None and turn.message_id is not None:
-            first = named.setdefault((turn.session, turn.message_id), where)
-            if first != where:
-                raise BadInput(
-                    f"{where}: id {turn.message_id!r} is that of {first} already; give each "
-                    f"turn of a session an id of its own, or none"
-                )
-        if turn is not None:
-            sessions.setdefault(turn.session, []).append(turn)
+        if turn is None:
+            unread.wordless += 1
+            continue
+        sessions.setdefault(turn.session, []).append(turn)
+        first = named.setdefault((turn.session, turn.message_id), where) if turn.message_id else where
+        if first != where:
+            raise BadInput(
+                f"{where}: id {turn.message_id!r} is that of {first} already; give each turn of a session an "
+                "id of its own, or none"
+            )
     said = tuple(Session(key, tuple(turns)) for key, turns in sessions.items())
     return Conversation(name, said, unread.notes())
 

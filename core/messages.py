@@ -62,10 +62,7 @@ def read_messages(
     the place of old messages, give none either.
 
     Args:
-        messages: One message or several: text, `(role, text)`, dict or LangChain message.
-        session: Session the turns belong to.
-        now: Time of messages that carry none (aware).
-        zone: Zone of times that name none.
+        now: Time of messages that carry none (aware). zone: of times that name none.
         user_name: Speaker of human messages without a name. assistant_name: the same for AI messages.
 
     Raises:

@@ -56,7 +56,6 @@ class Turn(Data):
 
     Attributes:
         id: `D{session}:{turn}`, unique in its base scope.
-        session: The session it belongs to.
         position: 1-based place in the session.
         speaker: Name of who speaks.
         role: Message type. In a chat of two people both are human.
@@ -123,8 +122,8 @@ class Conversation:
         named = all(re.fullmatch(r"[0-9]{1,9}", name) for name in names)
         numbers = [int(name) for name in names] if named else list(range(1, len(names) + 1))
         wanted = {number for part in spec.split(",") for number in self._numbers(part.strip(), numbers)}
-        chosen = [session for session, number in zip(self.sessions, numbers, strict=True) if number in wanted]
-        return replace(self, sessions=tuple(chosen))
+        numbered = zip(self.sessions, numbers, strict=True)
+        return replace(self, sessions=tuple(session for session, number in numbered if number in wanted))
 
     def _numbers(self, part: str, numbers: Sequence[int]) -> list[int]:
         match = re.fullmatch(r"([0-9]{1,9})(?:\s*(-)\s*([0-9]{1,9})?)?", part)
@@ -147,8 +146,7 @@ def read_time(value: object, zone: tzinfo) -> datetime:
     """An aware datetime from a datetime, ISO 8601 text, or seconds (or milliseconds) since 1970.
 
     Args:
-        value: What the source gave.
-        zone: Zone of times that name none.
+        zone: Of times that name none.
 
     Raises:
         ValueError: not a time; the words say what was found and what is expected.
