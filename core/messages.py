@@ -81,13 +81,7 @@ def read_messages(
             raise BadInput(f"message {number}: {error}") from error
         if text:
             said = Turn.at(
-                session,
-                number,
-                speaker=named or names[role],
-                role=role,
-                text=text,
-                time=time,
-                message_id=own,
+                session, number, speaker=named or names[role], role=role, text=text, time=time, message_id=own
             )
             turns.append(said)
     return turns

@@ -500,10 +500,7 @@ _FORMS: tuple[tuple[str, Reader], ...] = (
         rf"[\s-]+{_YEAR}",
         _dated,
     ),
-    (
-        r"(?:the\s+)(?:early\s+|mid-?\s?|late\s+)?['’]?(?P<decade>(?:1[0-9]|20)[0-9]0|[0-9]0)['’]?s",
-        _decade,
-    ),
+    (r"(?:the\s+)(?:early\s+|mid-?\s?|late\s+)?['’]?(?P<decade>(?:1[0-9]|20)[0-9]0|[0-9]0)['’]?s", _decade),
     # those that lean on the moment of telling
     (rf"(?:earlier\s+)?(?P<day>{one_of(_DAYS)})(?:{_PART})?".replace("\\ ", r"\s+"), _day_word),
     (

@@ -53,10 +53,7 @@ _FIRST_WH = re.compile(r"\b(?:who|whom|whose|what|which|where|when|why|how)\b", 
 
 # In other languages the first in this order decides.
 _FOREIGN: tuple[tuple[Slot, str], ...] = (
-    (
-        "how_long",
-        r"\b(?:wie lange|combien de temps|depuis quand|cuánto tiempo)\b|多久|多长时间",
-    ),
+    ("how_long", r"\b(?:wie lange|combien de temps|depuis quand|cuánto tiempo)\b|多久|多长时间"),
     (
         "how_many",
         r"\b(?:wie ?viele?|wie oft|wie alt|combien|quel âge|cuánt[oa]s?|quant[oaie]s?|сколько)\b"
@@ -87,14 +84,8 @@ _FOREIGN: tuple[tuple[Slot, str], ...] = (
         r"|哪[个一些種种]|どの|どれ",
     ),
     ("how", r"\b(?:wie|comment|cómo|как)\b|怎么|怎样|如何|怎麼|どう"),
-    (
-        "yes_no",
-        r"^\W*(?:(?:ist|sind|hat|haben|kann|wird|war|hast|bist)\b|est-ce qu)|[吗嗎][?？]?\s*$",
-    ),
-    (
-        "what",
-        r"\b(?:was(?!\s+\w+\s*$)|quoi|qué|cosa|o que|что)\b|^\W*que\b|\bqu'|什么|什麼|啥|何|なに",
-    ),
+    ("yes_no", r"^\W*(?:(?:ist|sind|hat|haben|kann|wird|war|hast|bist)\b|est-ce qu)|[吗嗎][?？]?\s*$"),
+    ("what", r"\b(?:was(?!\s+\w+\s*$)|quoi|qué|cosa|o que|что)\b|^\W*que\b|\bqu'|什么|什麼|啥|何|なに"),
 )
 _OTHERS = tuple((slot, re.compile(pattern, re.IGNORECASE)) for slot, pattern in _FOREIGN)
 _FUNCTION_WORDS = {
@@ -146,6 +137,7 @@ _FOCUS = re.compile(
     rf"(?=\s+(?:{_AUXILIARY}|to|of|in|that|for|from|with|on|at|by)\b|[?,]|$)",
     re.IGNORECASE,
 )
+_NO_FOCUS = re.compile(rf"(?:{_AUXILIARY}|to|of|in|the|a|an|about)\b", re.IGNORECASE)
 _SUPPOSED = re.compile(
     r"\b(?:would|might|likely|probably|presumably|could (?:\w+ ){1,3}?be|considered|infer|suppose|"
     r"potentially|"
@@ -312,14 +304,8 @@ def choices(question: str) -> list[str]:
 def focus(question: str) -> str:
     """The noun phrase a what, which or how-many question asks about ("book", "places"), else ''."""
     match = _FOCUS.search(question[:MAX_QUESTION])
-    if match is None:
-        return ""
-    phrase = match.group(1).strip()
-    return (
-        ""
-        if re.match(rf"(?:{_AUXILIARY}|to|of|in|the|a|an|about)\b", phrase, re.IGNORECASE)
-        else phrase.casefold()
-    )
+    phrase = match[1].strip() if match else ""
+    return "" if _NO_FOCUS.match(phrase) else phrase.casefold()
 
 
 def is_question(text: str) -> bool:

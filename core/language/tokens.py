@@ -53,7 +53,8 @@ def per_text(size: int, length: Callable[[Any], int] = len) -> Callable[[F], F]:
     return wrap
 
 
-_FUNCTION_WORDS = """
+STOPWORDS = word_set(
+    """
     a about above after again against all also am an and any are aren arent as at be because been before
     being below between both but by can cannot cant could couldnt d did didnt do does doesnt doing don dont
     down during each few for from further had hadnt has hasnt have havent having he hed hell her here heres
@@ -64,8 +65,8 @@ _FUNCTION_WORDS = """
     up us ve very was wasnt we wed were werent weve what whats when whens where wheres which while who whom
     whos whose why whys will with wont would wouldnt you youd youll your youre yours yourself yourselves
     youve
-"""
-STOPWORDS = frozenset(_FUNCTION_WORDS.split())
+    """
+)
 """English function words, as `tokenize` writes them. Months and names (may, mark) are not among them."""
 
 # Combining marks of the scripts whose words contain them; Python's \w leaves them out.
