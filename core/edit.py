@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from memcycle.core.entry import Entry
-from memcycle.core.turn import Data
+from memcycle.core.scope import Data
 
 EditOp = Literal["ADD", "UPDATE", "DELETE", "MERGE", "NONE"]
 Action = Literal[

@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 from pydantic import AwareDatetime, Field
 
 from memcycle.core.language.date_forms import Precision, end_of
-from memcycle.core.scope import Scope
-from memcycle.core.turn import Data, MessageType
+from memcycle.core.scope import Data, Scope
+from memcycle.core.turn import MessageType
 
 Granularity = Literal["raw", "fact", "episode"]
 GRANULARITIES: tuple[Granularity, ...] = get_args(Granularity)

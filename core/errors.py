@@ -56,9 +56,8 @@ class RoleFailed(MemcycleError):
     """A role's model answered, twice, with something that does not fit its output model.
 
     Attributes:
-        role: Name of the role, as the field of `Roles`.
-        why: What was wrong with the last reply.
-        excerpt: The first characters of that reply, for logs a person reads.
+        role: As the field of `Roles`.
+        why: What was wrong with the last reply. excerpt: how it began, for logs a person reads.
     """
 
     def __init__(self, role: str, why: str, excerpt: str = "") -> None:

@@ -81,11 +81,7 @@ def read_file(path: Path) -> str:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file.
-
-    Raises:
-        BadInput: there is none to be read.
-    """
+    """The JSON object in a file; BadInput where there is none to be read."""
     return _object(read_file(path), str(path))
 
 
@@ -100,11 +96,7 @@ def _object(text: str, where: str) -> dict[str, Any]:
 
 
 def write_object(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes a JSON object, whole or not at all.
-
-    Raises:
-        BadInput: the file cannot be written.
-    """
+    """Writes a JSON object, whole or not at all; BadInput where the file cannot be written."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -167,11 +159,7 @@ def read_turns(records: Iterable[tuple[str, dict[str, Any]]], *, zone: tzinfo, n
 
 
 def read_name(where: str, record: dict[str, Any], key: str) -> str:
-    """The name or number in a field, as text.
-
-    Raises:
-        BadInput: it is neither, blank or too long.
-    """
+    """The name or number in a field, as text; BadInput where it is neither, blank or too long."""
     value = record.get(key)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadInput(f"{where}: field {key!r} is {type(value).__name__}, not a name")

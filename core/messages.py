@@ -104,11 +104,7 @@ def _sent(message: Any) -> tuple[Any, ...]:
 
 
 def read_role(value: object) -> MessageType:
-    """The message type a role name stands for.
-
-    Raises:
-        ValueError: no role name of a usual chat format.
-    """
+    """The message type a role name stands for; ValueError for what is none of a usual chat format."""
     role = ROLES.get(value.strip().casefold()) if isinstance(value, str) else None
     if role is None:
         raise ValueError(

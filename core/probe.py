@@ -7,8 +7,7 @@ from typing import Any, Literal, NotRequired
 from pydantic import model_validator
 from typing_extensions import TypedDict
 
-from memcycle.core.scope import Scope
-from memcycle.core.turn import Data
+from memcycle.core.scope import Data, Scope
 
 
 class RoleUsage(TypedDict):
@@ -196,7 +195,6 @@ class SessionReport(Data):
         rolled_back: Facts written for failed probes and taken back.
         merged: Entries united with another that says the same, by the Consolidator or in maintenance.
         committed: Entries that became active.
-        usage: Model calls and tokens by role.
     """
 
     probes: int = 0

@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from pydantic import Field, field_validator
 
 from memcycle.core.entry import Entry
-from memcycle.core.turn import Data, Turn, sound, sound_data
+from memcycle.core.scope import Data
+from memcycle.core.turn import Turn, sound, sound_data
 
 SecretKind = Literal["private key", "password", "token", "api key", "card"]
 SECRET_KINDS: tuple[SecretKind, ...] = get_args(SecretKind)

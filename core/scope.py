@@ -4,14 +4,18 @@ import json
 from functools import lru_cache
 from typing import Literal
 
-from pydantic import ValidationInfo, field_validator
-
-from memcycle.core.turn import Data
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 MAX_NAME = 512
 
 Visibility = Literal["user", "session"]
 """Where what a session says is found while it goes on: in all sessions of its user, or in it alone."""
+
+
+class Data(BaseModel):
+    """Plain data: it does not change, and has no other fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Scope(Data):

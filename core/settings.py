@@ -56,11 +56,7 @@ class Approval(Part):
 
     @classmethod
     def of(cls, asked: Iterable[str]) -> Self:
-        """What these words name: `delete`, `update`, or a kind of memory.
-
-        Raises:
-            BadInput: one that names none of them.
-        """
+        """What these words name: `delete`, `update`, or a kind of memory; BadInput where one names none."""
         words = set(asked)
         for word in sorted(words - {"delete", "update", *KINDS}):
             raise BadInput(f"approval of {word!r}: give delete, update, or a kind ({', '.join(KINDS)})")
@@ -264,9 +260,7 @@ class Settings(Part):
     def from_env(cls, env: Mapping[str, str] = os.environ, **explicit: Any) -> Self:
         """Settings from `MEMCYCLE_HOME`, `_TIMEZONE`, `_EMBEDDER`, `_CHROMA_URL`, `_REDACT` (true or false),
         `_PROFILE`, `_VISIBILITY` (user or session), `_IDLE_AFTER` (seconds, or none), `_APPROVAL` (words
-        by commas), and `_MAX_CALLS_A_DAY` and so on for each field of `Budget`.
-
-        Explicit values win.
+        by commas), and `_MAX_CALLS_A_DAY` and so on for each field of `Budget`. Explicit values win.
         """
 
         def named(keys: Iterable[str], prefix: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, Field, field_validator, model_validator
 from memcycle.core.arguments import unknown
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_object, write_object
+from memcycle.core.scope import Data
 from memcycle.core.theta_space import (
     GONE,
     OVERRIDES,
@@ -23,7 +24,6 @@ from memcycle.core.theta_space import (
     is_same,
     tree,
 )
-from memcycle.core.turn import Data
 
 _log = logging.getLogger(__name__)
 AnswerStyle = Literal["concise", "explanatory", "verifying", "strict", "inferential", "choice"]
@@ -355,19 +355,11 @@ class Theta(Part):
 
     @classmethod
     def faults(cls, path: "Path | str") -> list[str]:
-        """What is wrong with a file, in words, key by key; [] where it can be loaded.
-
-        Raises:
-            BadInput: it cannot be read at all.
-        """
+        """What is wrong with a file, in words, key by key; [] where it can be loaded."""
         return _space().complaints(read_object(Path(path)))
 
     def save(self, path: "Path | str") -> None:
-        """Writes the whole configuration as JSON, whole or not at all.
-
-        Raises:
-            BadInput: the file cannot be written.
-        """
+        """Writes the whole configuration as JSON, whole or not at all."""
         write_object(Path(path), self.model_dump(mode="json"))
 
 

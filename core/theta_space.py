@@ -64,11 +64,7 @@ class Space:
         self.overridable = {path: one for path, one in self.dimensions.items() if not path.startswith(fixed)}
 
     def dimension(self, path: str) -> Dimension:
-        """The dimension at a path, or the one that it overrides.
-
-        Raises:
-            BadInput: there is none; the nearest one is named.
-        """
+        """The dimension at a path, or the one that it overrides; BadInput where there is none."""
         if not is_override(path):
             if path not in self.dimensions:
                 raise BadInput(_unknown(path, [*self.dimensions, OVERRIDES]))

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
+from pydantic import AfterValidator, AwareDatetime
 
 from memcycle.core.errors import BadInput
+from memcycle.core.scope import Data
 
 MessageType = Literal["human", "ai", "tool", "system"]
 
@@ -43,12 +44,6 @@ Sound = Annotated[str, AfterValidator(sound)]
 def turn_id(session: str, position: int) -> str:
     """`D{session}:{turn}`, the id of the turn at a 1-based position."""
     return f"D{session}:{position}"
-
-
-class Data(BaseModel):
-    """Plain data: it does not change, and has no other fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Turn(Data):
@@ -94,12 +89,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Conversation:
-    """Sessions in the order they took place.
-
-    Attributes:
-        name: The id its source gives it.
-        notes: What its reader left out of the source, in words.
-    """
+    """Sessions in the order they took place; `notes` tell what its reader left out of the source."""
 
     name: str
     sessions: tuple[Session, ...]

@@ -9,13 +9,8 @@ from datetime import UTC, datetime
 
 @dataclass(frozen=True)
 class World:
-    """The three things a run takes from outside.
-
-    Attributes:
-        now: Gives the present as an aware datetime in UTC.
-        new_id: Gives a fresh id for an event, a thread or a session (entries have derived ids).
-        sleep: Waits that many seconds. Only called off the event loop.
-    """
+    """The three things a run takes from outside: the present, as an aware time in UTC; a fresh id of an event,
+    a thread or a session (entries have derived ones); waiting, in seconds and off the event loop."""
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex

@@ -43,10 +43,7 @@ class PromptSet:
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        """A set of exactly these prompts.
-
-        Args:
-            texts: Prompt text by role name.
+        """A set of exactly these prompts, by role.
 
         Raises:
             PromptError: an unknown role, an unknown or missing placeholder, a stray `$`, an empty part.

@@ -59,8 +59,6 @@ class Reading(NamedTuple):
         start: First moment of the period meant, in the zone of the reference.
         precision: Length of that period. A weekend is a `week` that starts on a Saturday.
         text: The expression as it stands in the text, `text[begin:end]`.
-        begin: Offset of its first character.
-        end: Offset after its last character.
         approximate: The speaker was vague, or the words allow another reading.
         until: Of a stretch that is counted out ("the past 7 days") the moment it is over; `precision` is then
             its rough length, and it is no time at which a thing happened.
@@ -81,11 +79,8 @@ class Reading(NamedTuple):
 
 
 class When(NamedTuple):
-    """A period before it is tied to a place in a text.
-
-    Attributes:
-        moment: Set for clock-exact ones only. until: the day after the last one of a counted stretch.
-    """
+    """A period before it is tied to a place in a text: with a `moment` where it is exact to the clock, and
+    `until` the day after the last one of a counted stretch."""
 
     day: date
     precision: Precision

@@ -79,13 +79,10 @@ _SEASON_NAMES = {month: name for name, month in forms.SEASONS.items() if name !=
 def read_dates(text: str, reference: datetime) -> list[Reading]:
     """All time expressions of a text, in order, none overlapping another.
 
-    Args:
-        text: Any text.
-        reference: When it was said, timezone-aware; relative words are read in its zone.
+    Those that name no date that exists ("31 February 2023") are left out.
 
-    Returns:
-        Readings with `text[r.begin:r.end] == r.text`. Expressions that name no date that exists
-        ("31 February 2023") are left out.
+    Args:
+        reference: When it was said, timezone-aware; relative words are read in its zone.
     """
     # Equal times of two zones are not the same here.
     return list(_readings(text, reference, reference.tzinfo, reference.fold))

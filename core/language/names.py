@@ -87,15 +87,12 @@ def same_person(left: str | None, right: str | None) -> bool:
 
 
 def person_names(text: str, known: Iterable[str] = ()) -> list[str]:
-    """Names of persons in order of appearance, each once.
+    """Names of persons in order of appearance, each once, without a possessive ending.
 
     Args:
         text: Any text; English conventions of capitals are read, other scripts only by `known`.
         known: Names known to be persons (speakers, say). They are found whatever their case, also by
             first name or short form, and are returned as spelled here.
-
-    Returns:
-        Known names as given, others as written without a possessive ending.
     """
     known_names = [name for name in dict.fromkeys(known) if name.strip()]
     folded = _fold(text)
