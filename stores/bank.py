@@ -35,7 +35,7 @@ from memcycle.stores.ledger.turns import Said, TurnState
 from memcycle.stores.maintenance import Maintenance
 from memcycle.stores.search.snapshot import spoken
 from memcycle.stores.sessions import session_of
-from memcycle.stores.writer import Writer, unknown
+from memcycle.stores.writer import Writer, known
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -120,10 +120,9 @@ class Bank:
         Args:
             embeddings: A LangChain embedder in place of a named one.
             read_only: Only the ledger, beside any writing process; no search.
-            repair: Opens also a home of another embedder, for `check` and `reembed`.
+            repair: Opens also a home of another embedder (else EmbedderMismatch), for `check` and `reembed`.
 
         Raises:
-            EmbedderMismatch: the home was built with another embedder.
             StoreError: it cannot be opened; says why and what to do.
         """
         world = world or World()
@@ -162,11 +161,7 @@ class Bank:
 
     @property
     def indexes(self) -> Indexes:
-        """Embedder, vector index and search.
-
-        Raises:
-            StoreError: the bank is open for reading its ledger only.
-        """
+        """Embedder, vector index and search; StoreError where the bank reads its ledger only."""
         if self._indexes is None:
             raise StoreError(f"the memory at {self.settings.home} is open for reading its ledger only")
         return self._indexes
@@ -201,13 +196,9 @@ class Bank:
     ) -> list[Turn]:
         """Stores turns and their raw entries, each once, without any model; see `sessions.stage_turns`.
 
-        The embedder is asked once they are written. What it fails at has no vector, and is found by its
-        words, until the next staging or the commit of the session. Their days are those of the user's zone,
-        in which they are stored.
-
-        Args:
-            state: Of new turns. `unextracted`: whoever reads the session next reads them.
-            embed: Whether to ask it now.
+        The embedder is asked once they are written, unless `embed` is False. What it fails at has no vector,
+        and is found by its words, until the next staging or the commit of the session. Their days are those
+        of the user's zone, in which they are stored.
         """
         session_of(scope)
         local = [turn.model_copy(update={"time": self.settings.local(turn.time)}) for turn in given]
@@ -231,8 +222,6 @@ class Bank:
     def turns(self, scope: Scope, ids: Iterable[str]) -> list[Turn]:
         """Turns by id, in the given order; unknown ones left out."""
         wanted = list(ids)
-        if not wanted:
-            return []
         with self.ledger.look() as conn:
             return entry_rows.in_order(turn_rows.by_ids(conn, scope, wanted), wanted)
 
@@ -272,8 +261,6 @@ class Bank:
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Entry]:
         """Entries of any status by id, in the given order; unknown ones left out."""
-        if not ids:
-            return []
         with self.ledger.look() as conn:
             return _entries(entry_rows.in_order(entry_rows.by_ids(conn, scope, ids), ids))
 
@@ -294,11 +281,8 @@ class Bank:
         statuses: Sequence[Status] = RECALLABLE,
     ) -> list[Entry]:
         """The entries of these statuses that rest on any of the turns, in conversation order."""
-        wanted = list(turn_ids)
-        if not wanted:
-            return []
         with self.ledger.look() as conn:
-            return _entries(entry_rows.by_turns(conn, scope, wanted, granularity, statuses))
+            return _entries(entry_rows.by_turns(conn, scope, turn_ids, granularity, statuses))
 
     def repeating(self, scope: Scope, texts: Iterable[str], said: Iterable[Turn] = ()) -> list[str]:
         """Ids of the recallable entries that say what these texts or messages say.
@@ -334,11 +318,7 @@ class Bank:
         words: Collection[str] = (),
         limit: int | None = None,
     ) -> list[Entry]:
-        """Entries of the base scope in the order they were said: the first `limit` that hold all words.
-
-        Args:
-            words: Casefolded.
-        """
+        """Entries of the base scope in the order they were said: the first with all words, casefolded."""
         with self.ledger.read() as conn:
             said = entry_rows.by_time(conn, scope, granularity=granularity, kind=kind, statuses=statuses)
             matching = (
@@ -357,24 +337,16 @@ class Bank:
         """Every change of an entry, of what it replaced and of what replaced it, oldest first.
 
         Raises:
-            UnknownEntry: no such entry.
+            UnknownEntry: no such entry, here and below.
         """
         with self.ledger.read() as conn:
-            if entry_rows.one(conn, scope, entry_id) is None:
-                raise unknown(entry_id)
+            known(conn, scope, entry_id)
             return events.of_entries(conn, scope, links.chain(conn, scope, entry_id))
 
     def holders(self, scope: Scope, entry_id: str) -> list[Entry]:
-        """What else holds the words of an entry: its turns, facts of those, episodes over those.
-
-        Raises:
-            UnknownEntry: no such entry.
-        """
+        """What else holds the words of an entry: its turns, facts of those, episodes over those."""
         with self.ledger.read() as conn:
-            stored = entry_rows.one(conn, scope, entry_id)
-            if stored is None:
-                raise unknown(entry_id)
-            return _entries(forgetting.holders(conn, stored.entry))
+            return _entries(forgetting.holders(conn, known(conn, scope, entry_id).entry))
 
     def speakers(self, scope: Scope) -> frozenset[str]:
         """Who speaks in what the scope may recall."""
@@ -477,12 +449,9 @@ class Bank:
         return [one.entry.id for one in doomed]
 
     def forget_turns(self, scope: Scope, said: Sequence[Turn]) -> None:
-        """Deletes turns for good, and keeps those that are not stored yet from being taken in.
+        """Deletes turns for good, as `forget`, and keeps those that are not stored yet from being taken in.
 
         Facts that were read from them stay: what is asked to be forgotten is found by `saying`.
-
-        Raises:
-            StoreError: as `forget`.
         """
         with self._write() as writer:
             known = [turn_rows.known(writer.conn, scope, turn) for turn in said]
@@ -492,15 +461,10 @@ class Bank:
         self.indexes.mirror.wipe()
 
     def forget_user(self, user: str, workspace: str | None = None) -> int:
-        """Deletes everything of a user, in all workspaces unless one is named, and wipes it from all files.
-
-        Of a Chroma server from its collections, as `forget`.
+        """Deletes everything of a user, in all workspaces unless one is named, and wipes it as `forget`.
 
         Returns:
             How many entries were deleted. Safe to repeat.
-
-        Raises:
-            StoreError: all is deleted, but the index cannot be wiped now; repeat, or run the doctor.
         """
         with self._write() as writer:
             scopes = session_rows.scopes_of(writer.conn, user, workspace)
@@ -523,11 +487,10 @@ class Bank:
         Raises:
             BadInput: there is none; names those there are.
         """
-        with self.ledger.read() as conn:
-            found = session_rows.infos(conn, scope)
-            there = [info.session for info in session_rows.infos(conn, scope.base)] if not found else []
+        found = self.sessions(scope)
         if found:
             return found[0]
+        there = [info.session for info in self.sessions(scope.base)]
         more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
         raise BadInput(
             f"no session {session_of(scope)!r} of user {scope.user!r} in workspace {scope.workspace!r}; "
@@ -569,9 +532,6 @@ class Bank:
         """Puts the scope's session under examination, a committed one again; it takes turns meanwhile.
 
         Safe to repeat: the same part, though turns that came since may lie in it.
-
-        Returns:
-            The number of its present part, the place of its last turn, and which session it is.
 
         Raises:
             BadInput: a session never written to.
@@ -632,9 +592,6 @@ class Bank:
 
     def update_probes(self, scope: Scope, changes: Mapping[str, Mapping[str, Any]]) -> list[Probe]:
         """Changes fields of probes, by id, in one transaction; one that was forgotten meanwhile stays gone.
-
-        Of two ends at once, one may have written or weighed a repair that the other does not know of: that
-        note stays.
 
         Returns:
             Those that are there, as they stand now.
@@ -719,14 +676,7 @@ class Bank:
             return meta.spent(conn, scope.user, day.isoformat())
 
     def spend(self, scope: Scope, day: date, more: Spent, limit: Limit | None = None) -> str:
-        """Adds to that, unless the limit is reached, which all processes share.
-
-        Returns:
-            What is used up, in words, and then nothing was added.
-
-        Raises:
-            StoreError: it cannot be written now.
-        """
+        """Adds to that, unless the limit is reached, which all processes share: then says what is used up."""
         with self.ledger.write() as conn:
             reached = limit.reached(meta.spent(conn, scope.user, day.isoformat())) if limit else ""
             if not reached:
@@ -734,11 +684,7 @@ class Bank:
         return reached
 
     def mention(self, scope: Scope, names: Iterable[str]) -> None:
-        """Notes that a question named somebody or something, for `maintain`: one small write.
-
-        Raises:
-            StoreError: it cannot be written now.
-        """
+        """Notes that a question named somebody or something, for `maintain`: one small write."""
         with self.ledger.write() as conn:
             weights.mention(conn, scope, names)
 
@@ -766,10 +712,7 @@ class Bank:
         return portable.export(self.ledger, scope)
 
     def import_(self, scope: Scope, rows: Iterable[Mapping[str, Any]]) -> int:
-        """Stores exported entries as the scope's own; see `portable`. All or nothing.
-
-        Returns:
-            How many entries were new.
+        """Stores exported entries as the scope's own, all or none; see `portable`. Returns how many were new.
 
         Raises:
             BadInput: names the record and the field.
@@ -803,17 +746,13 @@ class Bank:
         """Makes the lexical view and the vector index anew from the ledger; returns the active entries.
 
         Raises:
-            StoreBusy: another process has the embedded index.
+            StoreBusy: another process has the embedded index; so do the next.
         """
         self.indexes.mirror.claim()
         return doctor.rebuild(self.ledger, self.settings, self.indexes)
 
     def reembed(self) -> int:
-        """Makes every vector anew with the present embedder; returns how many.
-
-        Raises:
-            StoreBusy: another process has the embedded index.
-        """
+        """Makes every vector anew with the present embedder; returns how many."""
         self.indexes.mirror.claim()
         return doctor.reembed(self.ledger, self.settings, self.indexes)
 
@@ -823,12 +762,7 @@ class Bank:
         return doctor.check(self.ledger, self.settings, mirror, self.embedder_id, alone=alone)
 
     def mend(self, *, alone: bool = False) -> "Mended":
-        """Puts right what a check finds, as far as that needs no person; see `doctor.mend`.
-
-        Args:
-            alone: Whether no other process can be examining a session of the home; those under examination
-                were broken off then, and are committed unverified.
-        """
+        """Puts right what a check finds, as far as that needs no person; see `doctor.mend`."""
 
         def commit(scope: Scope, why: str) -> int:
             return self.commit_session(scope, unverified=why)
@@ -854,9 +788,7 @@ def shared_bank(
 ) -> Bank:
     """The bank of this process for `settings.home`: opened by the first, closed by the last who closes it.
 
-    Args:
-        embeddings: A LangChain embedder; must be the same object for all.
-        world: That of the first who asks counts.
+    `embeddings` must be the same object for all; of `world` that of the first who asks counts.
 
     Raises:
         StoreError: the home is open in this process with other settings; names them. Or it cannot be opened.

@@ -13,7 +13,7 @@ from memcycle.stores import forgetting
 from memcycle.stores.ledger import entries, events, items, meta, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
-from memcycle.stores.writer import Writer, united, unknown
+from memcycle.stores.writer import Writer, known, united
 
 if TYPE_CHECKING:
     from memcycle.stores.indexes import Vectors
@@ -279,9 +279,7 @@ def revise(
         UnknownEntry: no such entry, or a forgotten one.
         BadInput: blank text, or an entry that was replaced already.
     """
-    target = entries.one(writer.conn, scope, target_id)
-    if target is None or target.entry.status == "forgotten":
-        raise unknown(target_id)
+    target = known(writer.conn, scope, target_id, but="forgotten")
     if target.entry.status == "superseded":
         raise BadInput(f"entry {target_id} was replaced by {target.entry.superseded_by}; edit that one")
     if not text.strip():

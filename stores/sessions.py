@@ -16,7 +16,7 @@ from memcycle.stores import edits, undo
 from memcycle.stores.edits import Prepared
 from memcycle.stores.ledger import entries, events, links, meta, probes, turns
 from memcycle.stores.ledger import sessions as session_rows
-from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
+from memcycle.stores.ledger.entries import RECALLABLE
 from memcycle.stores.ledger.events import Change
 from memcycle.stores.ledger.sessions import State
 from memcycle.stores.ledger.turns import TurnState
@@ -78,9 +78,7 @@ def stage_turns(
 
 def raw_entry(scope: Scope, turn: Turn) -> Entry:
     """The entry that holds a turn as it was said, with place and source's id for an import to restore."""
-    metadata: dict[str, object] = {"position": turn.position}
-    if turn.message_id is not None:
-        metadata["message_id"] = turn.message_id
+    message = {} if turn.message_id is None else {"message_id": turn.message_id}
     return new_entry(
         scope.within(turn.session),
         "raw",
@@ -90,7 +88,7 @@ def raw_entry(scope: Scope, turn: Turn) -> Entry:
         role=turn.role,
         observed_at=turn.time,
         actor=INGEST,
-        metadata=metadata,
+        metadata={"position": turn.position, **message},
     )
 
 
@@ -205,7 +203,8 @@ def save_probes(
     """Stores probes, unless something they were made from was forgotten; see `Bank.save_probes`."""
     if replace_part is not None:
         old = probes.of_scope(writer.conn, scope, replace_part)
-        unweighed = [one for one in old if _is_unweighed(one)]
+        # Nobody could say of these that their repairs help.
+        unweighed = [one for one in old if _is_written(one) or one.verdict == "ungraded"]
         undo.retract_repairs(writer, scope, unweighed, "it is examined anew")
         probes.delete(writer.conn, scope, old)
     if not set(shown) <= turns.by_ids(writer.conn, scope, shown).keys():
@@ -256,7 +255,9 @@ def commit(writer: Writer, scope: Scope, until: int | None, unverified: str, rep
     staged = entries.staged(writer.conn, scope, scope.session)
     later = set() if until is None else entries.staged_after(writer.conn, scope, until)
     waiting = [one for one in staged if one.row not in later]
-    if _is_done(state, until, waiting):
+    # A run that died before it could note that may have made this commit before.
+    again = state.status == "open" and until is not None and until <= state.until
+    if not waiting if state.is_committed else again:
         return _activated(state, state.part if state.is_committed else state.part - 1)
     writer.record(
         [
@@ -301,12 +302,6 @@ def _outcome(applied: Applied, decision: str | None) -> dict[str, Any]:
     return {"state": "refused" if decision == "REFUSED" else "skipped"}
 
 
-def _is_unweighed(probe: Probe) -> bool:
-    """Whether its repair stands in memory though nobody could say that it helps."""
-    repair = probe.repair
-    return repair is not None and repair.stands and (repair.state == "written" or probe.verdict == "ungraded")
-
-
 def _changed(old: Probe, new: Mapping[str, Any]) -> Probe:
     """The probe with new fields. Of two ends at once, one may have written or weighed a repair that the other
     does not know of: that note stays."""
@@ -316,10 +311,14 @@ def _changed(old: Probe, new: Mapping[str, Any]) -> Probe:
     return old.model_copy(update=dict(new))
 
 
+def _is_written(probe: Probe) -> bool:
+    return probe.repair is not None and probe.repair.state == "written"
+
+
 def _settle(writer: Writer, scope: Scope) -> None:
     """Takes back what repairs of the session wrote and nobody weighed: their examination was broken off."""
     found = probes.of_scope(writer.conn, scope)
-    waiting = [one for one in found if one.repair is not None and one.repair.state == "written"]
+    waiting = [one for one in found if _is_written(one)]
     if not waiting:
         return
     gone = {one.repair.entry for one in waiting if one.repair is not None}
@@ -330,7 +329,7 @@ def _settle(writer: Writer, scope: Scope) -> None:
 def _without(probe: Probe, gone: set[str | None]) -> Probe:
     """The probe as it stands without what these entries brought."""
     changes: dict[str, Any] = {}
-    if probe.repair is not None and probe.repair.state == "written":
+    if probe.repair is not None and _is_written(probe):
         changes["repair"] = probe.repair.model_copy(update={"state": "rolled_back", "why": _UNWEIGHED})
     if probe.after is not None and gone & probe.after.rests_on:
         changes["as_before"] = True
@@ -340,10 +339,3 @@ def _without(probe: Probe, gone: set[str | None]) -> Probe:
 def _activated(state: State, part: int) -> int:
     """How many entries of a part became active so far."""
     return state.reports[part].committed if part in state.reports else 0
-
-
-def _is_done(state: State, until: int | None, waiting: Sequence[StoredEntry]) -> bool:
-    """Whether this commit was made before: by a run that died before it could note that."""
-    if state.is_committed:
-        return not waiting
-    return state.status == "open" and until is not None and until <= state.until

@@ -12,7 +12,7 @@ from memcycle.core.scope import Scope
 from memcycle.stores.ledger import entries, events, links, sessions
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.ledger.events import Logged
-from memcycle.stores.writer import Writer, unknown
+from memcycle.stores.writer import Writer, known
 
 _REMOVED = ("supersede", "delete", "expire")
 
@@ -27,8 +27,7 @@ def undo(writer: Writer, scope: Scope, entry_id: str) -> Entry:
         UnknownEntry: no such entry.
         BadInput: nothing to take back.
     """
-    if entries.one(writer.conn, scope, entry_id) is None:
-        raise unknown(entry_id)
+    known(writer.conn, scope, entry_id)
     logged = events.last_undoable(writer.conn, scope, links.chain(writer.conn, scope, entry_id))
     if logged is None:
         raise BadInput(f"entry {entry_id} has no change to undo")
@@ -120,17 +119,8 @@ def _without_merge(entry: Entry, merge: Event) -> dict[str, Any]:
 
 
 def _restore(writer: Writer, scope: Scope, logged: Logged, *, actor: str, why: str = "") -> Entry:
-    """Takes back the change that replaced or removed an entry; `logged` is the line about that entry.
-
-    Returns:
-        The restored entry; where its words were written anew meanwhile, the entry that has them.
-
-    Raises:
-        UnknownEntry: it is gone for good.
-    """
-    old = entries.one(writer.conn, scope, logged.event.entry_id)
-    if old is None:
-        raise unknown(logged.event.entry_id)
+    """Takes back the change that replaced or removed an entry, as `undo`; `logged` is the line about that."""
+    old = known(writer.conn, scope, logged.event.entry_id)
     lines = []
     for event in events.of_change(writer.conn, scope, logged.change):
         successor = entries.one(writer.conn, scope, event.entry_id)

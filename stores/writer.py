@@ -188,9 +188,16 @@ class Writer:
         lexical.put(self.conn, lexical.rows_of(self.conn, stored))
 
 
-def unknown(entry: str) -> UnknownEntry:
-    """The error for an id that is not in this memory (or is another user's, which must look the same)."""
-    return UnknownEntry(f"no entry {entry} in this memory; `memories` lists them")
+def known(conn: sqlite3.Connection, scope: Scope, entry: str, *, but: Status | None = None) -> StoredEntry:
+    """The entry with this id, of any status but one.
+
+    Raises:
+        UnknownEntry: there is none in this memory; one of another user's must look the same.
+    """
+    stored = entries.one(conn, scope, entry)
+    if stored is None or stored.entry.status == but:
+        raise UnknownEntry(f"no entry {entry} in this memory; `memories` lists them")
+    return stored
 
 
 def united(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
