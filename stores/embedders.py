@@ -29,7 +29,6 @@ from memcycle.stores.ledger.columns import Vector
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
-    from tokenizers import Tokenizer
 
 CACHED_NUMBERS, CACHED_TEXTS = 5_000_000, 4_096
 """Numbers kept in cached vectors, which are 20 MB, and of how many texts at most."""
@@ -45,6 +44,7 @@ RETRIES = 3
 LONGEST_WAIT = 60.0
 PROBE = "dimension"
 TOO_MANY_REQUESTS = 429
+_REFUSED = (400, 413, 422)
 
 
 # Models
@@ -75,11 +75,7 @@ PATIENCE = 60.0
 
 
 def find_model(name: str, embeddings: "Embeddings | None") -> EmbeddingModel:
-    """The model of a settings name, or of the `Embeddings` handed over, which wins.
-
-    Raises:
-        StoreError: no such name; lists the valid ones.
-    """
+    """The model of a settings name, or of the `Embeddings` handed over, which wins."""
     if embeddings is not None:
         return langchain_model(embeddings)
     if name.startswith("langchain:"):
@@ -152,7 +148,9 @@ def _load_wordllama() -> Encode:
             table = weights.get_tensor("embedding.weight")
     except Exception as error:  # the tokenizer's errors have no class of their own
         raise ModelUnavailable(f"cannot load wordllama's vectors: {error}; install wordllama anew") from error
-    _remember_no_words(tokenizer)
+    # Else it keeps 10,000 words of what it read, 2 KB each, for each of its threads: 20 MB a core and more.
+    # Reading a text takes 10 microseconds longer without. The method is not part of what tokenizers promises.
+    getattr(tokenizer.model, "_resize_cache", lambda _: None)(0)
 
     def encode(texts: list[str]) -> Any:
         vectors = np.zeros((len(texts), table.shape[1]), np.float32)
@@ -164,16 +162,6 @@ def _load_wordllama() -> Encode:
         return vectors
 
     return encode
-
-
-def _remember_no_words(tokenizer: "Tokenizer") -> None:
-    """Else it keeps 10,000 words of what it read, 2 KB each, for each of its threads: 20 MB a core and more.
-
-    Reading a text takes 10 microseconds longer without. The method is not part of what tokenizers promises.
-    """
-    resize = getattr(tokenizer.model, "_resize_cache", None)
-    if resize is not None:
-        resize(0)
 
 
 WORDLLAMA = EmbeddingModel("wordllama-l2-supercat-256", _load_wordllama, 256, 64)
@@ -239,7 +227,10 @@ class Embedder:
                 Names texts by index.
             ModelUnavailable: the model cannot be loaded.
         """
-        found = self._cached(texts)
+        with self._cache_lock:
+            found = {text: self._cache[_read(text)] for text in texts if _read(text) in self._cache}
+            for text in found:
+                self._cache.move_to_end(_read(text))
         wanted = {text: index for index, text in reversed(list(enumerate(texts))) if text.strip()}
         missing = sorted(index for text, index in wanted.items() if text not in found)
         for batch in _batches([len(texts[index]) for index in missing], self._model.batch):
@@ -256,13 +247,6 @@ class Embedder:
         """The same by text."""
         distinct = list(dict.fromkeys(texts))
         return dict(zip(distinct, self.embed(distinct), strict=True)) if distinct else {}
-
-    def _cached(self, texts: Sequence[str]) -> dict[str, Vector]:
-        with self._cache_lock:
-            found = {text: self._cache[_read(text)] for text in texts if _read(text) in self._cache}
-            for text in found:
-                self._cache.move_to_end(_read(text))
-        return found
 
     def _fetch(self, texts: list[str], indices: Sequence[int]) -> list[Vector]:
         """One call to the model, checked and cached; `indices` are the texts' places in the caller's list."""
@@ -284,17 +268,20 @@ class Embedder:
             try:
                 return self._checked(self._call(texts, indices), indices)
             except Exception as error:
-                if not _refuses(error) or (len(texts) == 1 and len(texts[0]) < 2 * SHORTEST):
+                # A model that refused texts did so for their length: there is hardly another reason.
+                refused = is_too_long(error) or status_of(error) in _REFUSED
+                if not refused or (len(texts) == 1 and len(texts[0]) < 2 * SHORTEST):
                     raise
                 if len(texts) == 1:
                     self._longest = min(self._longest, len(texts[0]) // 2)
         if len(texts) > 1:
             half = len(texts) // 2
-            return [
-                *self._whole_or_halved(texts[:half], indices[:half]),
-                *self._whole_or_halved(texts[half:], indices[half:]),
-            ]
-        pieces = [piece for piece in _halves(texts[0]) if piece.strip()]
+            first = self._whole_or_halved(texts[:half], indices[:half])
+            return [*first, *self._whole_or_halved(texts[half:], indices[half:])]
+        # Between words where one ends in the first half.
+        text, middle = texts[0], len(texts[0]) // 2
+        middle = text.rfind(" ", middle // 2, middle) + 1 or middle
+        pieces = [piece for piece in (text[:middle], text[middle:]) if piece.strip()]
         found = [self._whole_or_halved([piece], indices)[0] for piece in pieces]
         return [self._unit(np.mean(found, axis=0), indices[0])]
 
@@ -349,21 +336,6 @@ class Embedder:
 def _read(text: str) -> str:
     """All that a model is shown of it, and so what its vector is kept under."""
     return text[:MAX_CHARS]
-
-
-def _halves(text: str) -> tuple[str, str]:
-    """A text in two, between words where one ends in the first half."""
-    middle = len(text) // 2
-    middle = text.rfind(" ", middle // 2, middle) + 1 or middle
-    return text[:middle], text[middle:]
-
-
-def _refuses(error: Exception) -> bool:
-    """Whether it may be for the length that a model refused texts: there is hardly another reason."""
-    return is_too_long(error) or status_of(error) in _REFUSED
-
-
-_REFUSED = (400, 413, 422)
 
 
 def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:

@@ -163,12 +163,7 @@ def _told(entry: Entry, lines: Sequence[Numbered]) -> list[dict[str, Any]]:
     """A log as `Line`s, by what is other than in what came next."""
     state, told = events.state_of(entry), list[dict[str, Any]]()
     for n, change, undoes, event in reversed(lines):
-        data: dict[str, Any] = {
-            "n": n,
-            "at": event.at.isoformat(),
-            "action": event.action,
-            "actor": event.actor,
-        }
+        data = {"n": n, "at": event.at.isoformat(), "action": event.action, "actor": event.actor}
         data |= {"change": change} if change != n else {}
         data |= {} if undoes is None else {"undoes": undoes}
         data |= {"why": event.why} if event.why else {}
@@ -259,8 +254,8 @@ def _renamed(line: Numbered, own: str, new_ids: Mapping[str, str | None]) -> Num
         names = {key: new_ids.get(state[key], state[key]) for key in ("id", "superseded_by") if state[key]}
         return state | names | {"supersedes": [new_ids.get(one, one) for one in state["supersedes"]]}
 
-    states = {"before": name(line.event.before), "after": name(line.event.after)}
-    return line._replace(event=line.event.model_copy(update={"entry_id": own, **states}))
+    changes = {"entry_id": own, "before": name(line.event.before), "after": name(line.event.after)}
+    return line._replace(event=line.event.model_copy(update=changes))
 
 
 def _pointing(entry: Entry, new_ids: Mapping[str, str | None]) -> Entry:
@@ -285,14 +280,13 @@ def _check_successors(conn: sqlite3.Connection, scope: Scope, records: Sequence[
     here |= entries.by_ids(conn, scope, named - here).keys()
     for number, entry, _ in records:
         if entry.superseded_by is not None and entry.superseded_by not in here:
-            raise BadInput(
-                f"record {number}, field superseded_by: names no entry of the file or of this memory"
-            )
+            where = f"record {number}, field superseded_by"
+            raise BadInput(f"{where}: names no entry of the file or of this memory")
 
 
 def _is_forgotten(conn: sqlite3.Connection, scope: Scope, entry: Entry) -> bool:
     if entry.granularity != "raw":
-        return _is_buried(conn, scope, entry.text)
+        return meta.is_forgotten(conn, scope, "text", entry.text)
     turn = _turn(entry)
     return turn is not None and meta.is_forgotten(conn, scope, "turn", turns.identity_of(turn))
 
@@ -309,7 +303,8 @@ def _restore_log(
     kept = []
     for line in (line for entry in fresh if entry.id not in barred for line in logs[entry.id]):
         before, why = line.event.before, "" if line.change in gone else line.event.why
-        if before and (before.get("id") in barred or _is_buried(writer.conn, scope, before.get("text"))):
+        text = (before or {}).get("text") or ""
+        if before and (before.get("id") in barred or meta.is_forgotten(writer.conn, scope, "text", text)):
             before = None
         kept.append(line._replace(event=line.event.model_copy(update={"before": before, "why": why})))
     events.restore(writer.conn, writer.world, scope, kept)
@@ -317,10 +312,6 @@ def _restore_log(
     names = {stem for entry in forgotten for stem in content_stems(entry.speaker or "")}
     stems = {stem for entry in forgotten for stem in content_stems(entry.text)} - names
     events.blank_reasons(writer.conn, scope, stems)
-
-
-def _is_buried(conn: sqlite3.Connection, scope: Scope, text: str | None) -> bool:
-    return text is not None and meta.is_forgotten(conn, scope, "text", text)
 
 
 def _turn(entry: Entry) -> Turn | None:
@@ -355,17 +346,10 @@ def _restore_sessions(writer: Writer, scope: Scope, fresh: Sequence[Entry]) -> N
     # correction, and its message was not edited since.
     for entry in sorted(fresh, key=lambda one: one.actor == PERSON or departure(one) == "reworded"):
         turn = _turn(entry) if entry.granularity == "raw" else None
-        if turn is not None and _is_free(conn, scope, turn):
+        known = turn is None or turns.known(conn, scope, turn) or not turns.id_free(conn, scope, turn.id)
+        if turn is not None and not known and turns.place_free(conn, scope, turn.session, turn.position):
             turns.insert(conn, scope, turn, turns.identity_of(turn), "processed")
             sessions.advance(conn, entry.scope, turn.position)
-
-
-def _is_free(conn: sqlite3.Connection, scope: Scope, turn: Turn) -> bool:
-    return (
-        turns.known(conn, scope, turn) is None
-        and turns.id_free(conn, scope, turn.id)
-        and turns.place_free(conn, scope, turn.session, turn.position)
-    )
 
 
 def _link(conn: sqlite3.Connection, scope: Scope, inserted: Sequence[Entry]) -> None:

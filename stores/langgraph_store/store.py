@@ -59,13 +59,8 @@ from memcycle.stores.ledger import items, meta
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.items import Namespace, StoredItem
 
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
-OPERATORS = ("$eq", "$ne", *_ORDER)
+_ORDER = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {"$eq": operator.eq, "$ne": operator.ne, **_ORDER}
 _WORDS = ("namespace", "namespace_prefix", "key", "query", "filter")
 """Fields of operations that hold names or words."""
 
@@ -87,11 +82,8 @@ class _Write(NamedTuple):
     texts: Texts
 
 
-class _Found(NamedTuple):
-    """An item, and the cosine of its nearest vector with the query, -1 to 1; None without a query."""
-
-    item: StoredItem
-    score: float | None
+_Found = tuple[StoredItem, float | None]
+"""An item, and the cosine of its nearest vector with the query, -1 to 1; None without a query."""
 
 
 class MemcycleStore(BaseStore):
@@ -186,16 +178,16 @@ class MemcycleStore(BaseStore):
             for op in ops:
                 if isinstance(op, GetOp):
                     item = items.get(conn, op.namespace, op.key, alive)
-                    found = [_Found(item, None)] if item else []
-                    results.append(_item(item) if item else None)
+                    found: list[_Found] = [(item, None)] if item else []
+                    results.append(Item(**_fields(item)) if item else None)
                 elif isinstance(op, SearchOp):
                     found = _searched(conn, op, alive, home, vectors)
-                    results.append([_search_item(one) for one in found])
+                    results.append([SearchItem(**_fields(item), score=score) for item, score in found])
                 else:
                     results.append(_namespaces(conn, op, alive) if isinstance(op, ListNamespacesOp) else None)
                     continue
                 if op.refresh_ttl:
-                    read += [one.item for one in found if one.item.ttl is not None]
+                    read += [item for item, _ in found if item.ttl is not None]
         return results, read
 
     def delete_namespace(self, prefix: Namespace) -> int:
@@ -336,11 +328,7 @@ def _question(home: _Home, op: SearchOp) -> str | None:
 
 
 def _searched(
-    conn: sqlite3.Connection,
-    op: SearchOp,
-    alive: datetime | None,
-    home: _Home,
-    vectors: dict[str, Vector],
+    conn: sqlite3.Connection, op: SearchOp, alive: datetime | None, home: _Home, vectors: dict[str, Vector]
 ) -> list[_Found]:
     """What is at or below a namespace and passes the filter.
 
@@ -354,13 +342,13 @@ def _searched(
     page = slice(op.offset, op.offset + op.limit)
     question = _question(home, op)
     if home.embedder is None or question is None:
-        return [_Found(item, None) for item in islice(passed, page.start, page.stop)]
+        return [(item, None) for item in islice(passed, page.start, page.stop)]
     ranked = nearest(conn, op.namespace_prefix, alive, home.embedder.id, vectors[question])
     if op.filter:
         rows = {item.row for item in passed}
         ranked = [one for one in ranked if one[0] in rows]
     found = items.by_rows(conn, [row for row, _ in ranked[page]])
-    return [_Found(found[row], score) for row, score in ranked[page]]
+    return [(found[row], score) for row, score in ranked[page]]
 
 
 def _matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
@@ -391,16 +379,12 @@ def _agrees(value: Any, wanted: Any) -> bool:
 
 
 def _holds(value: Any, name: str, operand: Any) -> bool:
-    if name == "$eq":
-        return bool(value == operand)
-    if name == "$ne":
-        return bool(value != operand)
-    if name not in _ORDER:
-        raise ValueError(f"unsupported operator {name!r} in a filter; there are {', '.join(OPERATORS)}")
-    if isinstance(value, str) and isinstance(operand, str):
-        return _ORDER[name](value, operand)
+    if name not in _OPERATORS:
+        raise ValueError(f"unsupported operator {name!r} in a filter; there are {', '.join(_OPERATORS)}")
+    if name not in _ORDER or (isinstance(value, str) and isinstance(operand, str)):
+        return bool(_OPERATORS[name](value, operand))
     left, right = _number(value), _number(operand)
-    return left is not None and right is not None and _ORDER[name](left, right)
+    return left is not None and right is not None and _OPERATORS[name](left, right)
 
 
 def _number(value: Any) -> float | None:
@@ -412,30 +396,18 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _item(found: StoredItem) -> Item:
-    return Item(
-        value=json.loads(found.value),
-        key=found.key,
-        namespace=found.namespace,
-        created_at=found.created_at,
-        updated_at=found.updated_at,
-    )
-
-
-def _search_item(found: _Found) -> SearchItem:
-    item = found.item
-    value = json.loads(item.value)
-    return SearchItem(item.namespace, item.key, value, item.created_at, item.updated_at, found.score)
+def _fields(found: StoredItem) -> dict[str, Any]:
+    names = ("namespace", "key", "created_at", "updated_at")
+    return {name: getattr(found, name) for name in names} | {"value": json.loads(found.value)}
 
 
 def _namespaces(conn: sqlite3.Connection, op: ListNamespacesOp, alive: datetime | None) -> list[Namespace]:
-    found = [
-        namespace
+    found = {
+        namespace[: op.max_depth]
         for namespace in items.namespaces(conn, alive)
         if all(_fits(namespace, condition) for condition in op.match_conditions or ())
-    ]
-    cut = sorted({namespace[: op.max_depth] for namespace in found})
-    return cut[op.offset : op.offset + op.limit]
+    }
+    return sorted(found)[op.offset : op.offset + op.limit]
 
 
 def _fits(namespace: Namespace, condition: MatchCondition) -> bool:
@@ -445,6 +417,5 @@ def _fits(namespace: Namespace, condition: MatchCondition) -> bool:
     if len(namespace) < len(condition.path):
         return False
     start = 0 if condition.match_type == "prefix" else len(namespace) - len(condition.path)
-    return all(
-        wanted in ("*", label) for label, wanted in zip(namespace[start:], condition.path, strict=False)
-    )
+    pairs = zip(namespace[start:], condition.path, strict=False)
+    return all(wanted in ("*", label) for label, wanted in pairs)
