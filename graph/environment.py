@@ -14,7 +14,7 @@ from memcycle.core.entry import Entry
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Approval, Settings
-from memcycle.core.theta import Switches, Theta
+from memcycle.core.theta import Theta
 from memcycle.core.theta_space import Category, Clamped
 from memcycle.graph.budget import Purse
 from memcycle.graph.context import Context, NobodyNamed, ScopeOf, run_context, run_scope
@@ -102,22 +102,13 @@ class GraphRun:
 
     def __init__(self, env: Env, config: RunnableConfig, state: Any = None) -> None:
         self.env, self._config = env, config
+        self.settings, self.switches = env.settings, env.settings.switches
         self._owner = (state or {}).get("owner")
 
     @cached_property
     def context(self) -> Context:
         """What is said from outside for this run."""
         return run_context()
-
-    @property
-    def settings(self) -> Settings:
-        """Those the graph was built with."""
-        return self.env.settings
-
-    @property
-    def switches(self) -> Switches:
-        """Which edges there are."""
-        return self.env.settings.switches
 
     @property
     def bank(self) -> "Bank":
@@ -272,23 +263,20 @@ def make_env(
         BadInput: the settings redact, or wall sessions in, otherwise than the bank, which is what does so;
             or `asks` names no role.
     """
-    if bank is not None and not callable(bank) and not hasattr(bank, "ledger"):
-        raise BadInput(f"bank must be a Bank, as `Memory.bank` is, not a {type(bank).__name__}")
-    own = bank.settings if bank is not None and not callable(bank) else None
-    chosen = settings or own or Settings.from_env()
+    given = None if callable(bank) else bank
+    if given is not None and not hasattr(given, "ledger"):
+        raise BadInput(f"bank must be a Bank, as `Memory.bank` is, not a {type(given).__name__}")
+    chosen = settings or (Settings.from_env() if given is None else given.settings)
     for name in ("redact", "visibility"):
-        if own is not None and getattr(own, name) != getattr(chosen, name):
+        if given is not None and getattr(given.settings, name) != getattr(chosen, name):
             raise BadInput(f"settings.{name} is not that of the bank: open the bank with the same settings")
-
     made = roles or Roles.rules()
     if unknown := sorted(chosen.asks.keys() - set(made.names())):
         raise BadInput(f"settings.asks: no role {unknown[0]!r}; roles are {', '.join(made.names())}")
 
-    def shared() -> "Bank":
+    def opened() -> "Bank":
         from memcycle.stores.bank import shared_bank
 
-        return shared_bank(chosen)
+        return shared_bank(chosen) if given is None else given
 
-    given = bank
-    opened: Callable[[], Bank] = shared if given is None else given if callable(given) else (lambda: given)
-    return Env(made, chosen, opened, scope)
+    return Env(made, chosen, bank if callable(bank) else opened, scope)

@@ -1,7 +1,8 @@
 """Where to go next: pure functions of the state, and of what else decides, drawn as labelled edges."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from langgraph.types import Send
 
@@ -81,9 +82,14 @@ def judge_reason(state: EvidenceState, policy: Policy) -> JudgeReason:
     return "too few relevant" if verdict["sufficient"] else "not sufficient"
 
 
-def after_search(state: EvidenceState) -> Literal["candidates", "no candidates"]:
-    """Without candidates there is nothing to judge."""
-    return "candidates" if state.get("candidates") else "no candidates"
+def whether(key: str, some: str, none: str) -> Callable[[Mapping[str, Any]], str]:
+    """A route between two labels: whether the state holds any of what stands under a key."""
+
+    def held(state: Mapping[str, Any]) -> str:
+        return some if state.get(key) else none
+
+    held.__name__ = f"whether_{key}"  # as tracers call it
+    return held
 
 
 # remember
@@ -104,11 +110,6 @@ def after_construct(state: RememberState, policy: Policy) -> Literal["covered", 
     """Turns of the chunk of which facts hold too little are read once more."""
     uncovered = set(state["result"]["uncovered"]) & set(state["chunk"])
     return "uncovered" if policy.rereads and uncovered else "covered"
-
-
-def after_trigger(state: RememberState) -> Literal["episode ends", "goes on"]:
-    """Whether the Episode trigger fired."""
-    return "episode ends" if state.get("episodes") else "goes on"
 
 
 def after_finish(state: RememberState) -> Literal["turns wait", "a session is idle", "all read"]:
@@ -213,20 +214,10 @@ def after_waiting(state: SessionState) -> Literal["turns wait", "none wait", "no
     return "turns wait" if state["waiting"] else "none wait"
 
 
-def after_close(state: SessionState) -> Literal["all read", "turns wait"]:
-    """A session of which no budget was left to read all stays open."""
-    return "all read" if state["open"] else "turns wait"
-
-
 def after_episode(state: SessionState, policy: Policy) -> Literal["to be examined", "as it is"]:
     """The examination can be switched off (MemMA/E), or left out of one run."""
     wanted = policy.switches.verify and state.get("verify") is not False
     return "to be examined" if wanted else "as it is"
-
-
-def after_probe(state: SessionState) -> Literal["probes", "no probes"]:
-    """Without probes, since the Prober failed or found nothing to ask, there is nothing to examine."""
-    return "probes" if state["probes"] else "no probes"
 
 
 def after_look_up(state: SessionState, policy: Policy) -> list[Send] | Literal["nothing to ask again"]:

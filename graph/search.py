@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any, Protocol, TypeVar
 
 from memcycle.agents.judge import JudgeOutput
-from memcycle.agents.retriever import Plan, RetrieverOutput, operator
+from memcycle.agents.retriever import RetrieverOutput, operator
 from memcycle.agents.views import MemoryView, TurnView
 from memcycle.core.entry import GRANULARITIES, Entry, Granularity
 from memcycle.core.errors import StoreError
@@ -79,20 +79,14 @@ def read_plans(
 ) -> list[Planned]:
     """One plan an item: K = max(K_dyn, K_m), an item the Retriever left out as is (AMA 3.2)."""
     plans = of_shown(output.plans, [item.n for item in items], "the Retriever planned for", warnings)
-    planned: dict[int, Plan] = {n: plan for n, plan in plans.items() if plan.query.strip()}
-    fallback = {plan["n"]: plan for plan in as_is(items, k_m)}
-    return [
-        Planned(
-            n=item.n,
-            query=planned[item.n].query,
-            operator=operator(planned[item.n].intent),
-            k=max(planned[item.n].k, k_m),
-            speaker=planned[item.n].speaker,
+    planned = {
+        n: Planned(
+            n=n, query=plan.query, operator=operator(plan.intent), k=max(plan.k, k_m), speaker=plan.speaker
         )
-        if item.n in planned
-        else fallback[item.n]
-        for item in items
-    ]
+        for n, plan in plans.items()
+        if plan.query.strip()
+    }
+    return [planned.get(plan["n"], plan) for plan in as_is(items, k_m)]
 
 
 def _granularities(run: GraphRun, theta: Theta, planned: Planned, widened: bool) -> tuple[Granularity, ...]:
@@ -282,13 +276,11 @@ def read_verdict(
         entry = named(n, shown, "the Judge", warnings)
         return None if entry is None else entry.id
 
-    conflicts = []
+    conflicts, numbered = list[ConflictRef](), {n: turn.id for n, turn in enumerate(turns, 1)}
     for conflict in output.conflicts:
         memory, other = entry_id(conflict.memory), entry_id(conflict.other)
-        turn = None
-        if conflict.turn is not None and 0 < conflict.turn <= len(turns):
-            turn = turns[conflict.turn - 1].id
-        elif conflict.turn is not None and turns:
+        turn = numbered.get(conflict.turn or 0)
+        if conflict.turn is not None and turn is None and turns:
             warnings.append(f"the Judge named turn {conflict.turn}, which was not shown")
         if memory and memory != other and (turn or other):
             conflicts.append(ConflictRef(memory=memory, turn=turn, other=other, why=conflict.why))

@@ -69,7 +69,7 @@ def remember_graph(
         "search",
         nodes.search,
         "found",
-        route=routes.after_search,
+        route=routes.whether("candidates", "candidates", "no candidates"),
         to={"candidates": "judge", "no candidates": write},
     )
     graph.add(
@@ -94,7 +94,7 @@ def remember_graph(
         "trigger",
         nodes.trigger,
         "triggered",
-        route=routes.after_trigger,
+        route=routes.whether("episodes", "episode ends", "goes on"),
         to={"episode ends": "write_episode", "goes on": "finish"},
     )
     graph.add("write_episode", nodes.write_episode, to="finish")

@@ -71,7 +71,7 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
     graph.add(
         "close_episode",
         nodes.close_episode,
-        route=routes.after_close,
+        route=routes.whether("open", "all read", "turns wait"),
         to={"all read": "apply_episode", "turns wait": END},
     )
     graph.add(
@@ -85,7 +85,7 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
         "probe",
         examination.probe,
         "probed",
-        route=routes.after_probe,
+        route=routes.whether("probes", "probes", "no probes"),
         to={"probes": "look_up", "no probes": "maintain"},
     )
     graph.add(
