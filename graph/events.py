@@ -7,9 +7,7 @@ run wrote and refused is counted from its start, since a user interface may join
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, NamedTuple, Required
-
-from typing_extensions import TypedDict
+from typing import Any, Literal, NamedTuple
 
 from memcycle.core.probe import SessionReport
 
@@ -31,71 +29,8 @@ class Edge(NamedTuple):
     why: str = ""
 
 
-class Event(TypedDict, total=False):
-    """An event of any kind: `event` says which, and so which of the other fields it has (see README.md).
-
-    What lies in memory is named by ids in a list, or counted.
-    """
-
-    graph: Required[GraphName]
-    node: Required[str]
-    event: Required[str]
-    # How many searches by operator (raw, fact, episode), edits by operation, entries found.
-    searches: dict[str, int]
-    edits: dict[str, int]
-    candidates: int
-    # The Judge: the edge with its reason (`routes.JudgeReason`), and what it is computed from.
-    route: str
-    why: str
-    shown: int
-    relevant: int
-    conflicts: int
-    sufficient: bool
-    outdated: list[str]
-    # The Meta-Thinker: facts to keep, known already; whether a question is answerable.
-    keep: int
-    redundant: int
-    answerable: bool | None
-    new_query: bool
-    # The run stops: edits that a person must allow.
-    items: int
-    # What a run did so far: ids, but counts before they are written and of what is refused.
-    turns: list[str]
-    facts: list[str] | int
-    episodes: list[str] | int
-    refreshed: list[str]
-    unextracted: list[str]
-    reextracted: list[str]
-    uncovered: list[str] | int
-    unread: int
-    rejected: int
-    forgetting: int
-    warnings: int
-    # An answer, the ids of the evidence it rests on, and rounds of search.
-    mode: str
-    evidence: list[str]
-    rounds: int
-    # A session's end, with the counts of `SessionReport`; what is neither passed nor failed is ungraded.
-    open: bool
-    waiting: int
-    probes: list[str] | int
-    passed: list[str]
-    failed: list[str]
-    probe: str
-    decision: str
-    entry: str | None
-    entries: list[str]
-    repairs: int
-    rolled_back: int
-    merged: int
-    reinforced: int
-    expired: int
-    superseded: int
-    status: str
-    committed: int
-    passed_before: int
-    passed_after: int
-    ungraded: int
+Event = Mapping[str, Any]
+"""An event as it is streamed: `graph`, `node`, `event`, and the fields of that event (see README.md)."""
 
 
 def event_of(name: str, update: Update) -> dict[str, Any] | None:

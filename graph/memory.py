@@ -16,7 +16,7 @@ from memcycle.core.errors import KEPT, BadInput, first_complaint
 from memcycle.core.messages import sent_once
 from memcycle.core.settings import Settings
 from memcycle.graph.context import Context, ScopeOf, parent_scope, run_context
-from memcycle.graph.environment import Env, GraphRun, make_env
+from memcycle.graph.environment import GraphRun, make_env
 from memcycle.graph.node import Inline, Node, nested
 from memcycle.graph.recall.graph import recall_graph
 from memcycle.graph.remember.chunk import turns_of
@@ -127,13 +127,6 @@ def build_memory(
         scope: Scope from a parent's context; default reads `Context`.
     """
     env = make_env(roles, bank, settings, scope)
-    return memory_graph(env, reply)
-
-
-def memory_graph(
-    env: Env, reply: Runnable[MemoryState, dict[str, Any]] | Callable[[MemoryState], dict[str, Any]] = reply
-) -> CompiledStateGraph[MemoryState, Context, MemoryInput, MemoryState]:
-    """The parent graph over an environment, the other three nested in it."""
     builder = StateGraph(MemoryState, context_schema=Context, input_schema=MemoryInput)
     builder.add_node("stage", Node("stage", stage, run=env.run))
     asked = _question if reply is _RECALLED_ANSWER else _question_amid

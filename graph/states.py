@@ -158,12 +158,11 @@ class CatchUpInput(TypedDict):
     owner: dict[str, Any] | None
 
 
-class RememberState(RememberInput, EvidenceState, total=False):
+class RememberState(RememberInput, CatchUpInput, EvidenceState, total=False):
     """State of the remember graph. `chunk` holds turn ids, `left` those of its next chunks; `seq` tells which
     session they are of: one begun anew under its name after it was forgotten is another. `idle`: whether
     another session of the user has gone idle."""
 
-    owner: dict[str, Any] | None
     seq: int | None
     chunk: list[str]
     left: list[str]
@@ -216,13 +215,9 @@ class RecallInput(TypedDict):
 
 
 class RecallState(RecallInput, EvidenceState, total=False):
-    """State of the recall graph. `outdated` holds ids of entries a newer one contradicts.
-
-    Attributes:
-        category: memcycle's own category of the question, for theta's overrides.
-        parts: Sub-questions, where theta asks for them and the question has several.
-        refinements, reflections: Further searches before an answer, and after an unsure one.
-    """
+    """State of the recall graph. `outdated` holds ids of entries a newer one contradicts, `parts` the
+    sub-questions of a question that has several; `refinements` and `reflections` count further searches
+    before an answer, and after an unsure one."""
 
     category: Category
     parts: list[str]

@@ -295,7 +295,7 @@ _TOLD: Mapping[str, tuple[str, Mapping[str, str]]] = {
 def words_of(event: "Event", memory: "Memory") -> str:
     """One line on what a node decided, as the graph streamed it; texts are looked up by their ids."""
     if event["event"] not in _TOLD:
-        return event["event"].replace("_", " ")
+        return str(event["event"]).replace("_", " ")
     told, more = _TOLD[event["event"]]
     shown_as: dict[str, Any] = {}
     for name, value in event.items():

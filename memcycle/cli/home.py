@@ -1,6 +1,6 @@
 """`doctor`, `scrub`, `maintain` and `graph`: a home looked over and kept in order, and the graphs drawn."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -180,21 +180,10 @@ def graph(
         memcycle graph memory
         memcycle graph recall > recall.mmd
     """
-    from memcycle.agents.roles import Roles
-    from memcycle.graph.environment import make_env
-    from memcycle.graph.memory import memory_graph
-    from memcycle.graph.recall.graph import recall_graph
-    from memcycle.graph.remember.graph import remember_graph
-    from memcycle.graph.session.graph import session_graph
+    import memcycle
 
-    graphs: Mapping[str, Callable[..., Any]] = {
-        "memory": memory_graph,
-        "remember": remember_graph,
-        "recall": recall_graph,
-        "session": session_graph,
-    }
     # A graph opens its home when it runs: drawing it opens nothing.
-    graph = graphs[name](make_env(Roles.rules(), None, settings_of(home)))
+    graph = getattr(memcycle, f"build_{name}")(settings=settings_of(home))
     drawing = graph.get_graph(xray=True).draw_mermaid()
     if as_json:
         print_json({"name": name, "mermaid": drawing})
