@@ -12,10 +12,10 @@ from memcycle.core.edit import Edit, Rejected
 from memcycle.core.entry import Entry, same_text
 from memcycle.core.errors import RoleFailed
 from memcycle.core.turn import Turn
-from memcycle.graph.environment import GraphRun
+from memcycle.graph.environment import GraphRun, Made
+from memcycle.graph.facts import fact_entry
 from memcycle.graph.guards import ANOTHER_MATTER, requested_deletion, same_matter, support
 from memcycle.graph.node import Call
-from memcycle.graph.organisation import Decided, Made, fact_entry
 from memcycle.graph.search import turn_views
 from memcycle.graph.states import ConflictRef
 
@@ -155,4 +155,4 @@ def _successor(edit: Refresh, target: Entry, turn: Turn, made: Made) -> Entry:
         persons=list(target.persons),
         importance=target.importance,
     )
-    return fact_entry(Decided(draft, turn, (), "UPDATE", target, edit.why, actor="refresher"), made)
+    return fact_entry(draft, turn, made, actor="refresher")

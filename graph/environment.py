@@ -10,16 +10,15 @@ from langchain_core.runnables import RunnableConfig
 
 from memcycle.agents.roles import OUTPUTS, Roles, run_rules
 from memcycle.agents.runner import PROMPTS, ModelRole
-from memcycle.core.entry import Entry
+from memcycle.core.entry import Entry, Granularity
 from memcycle.core.errors import BadInput
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Approval, Settings
 from memcycle.core.theta import Theta
-from memcycle.core.theta_space import Category, Clamped
+from memcycle.core.theta_space import Category
 from memcycle.graph.budget import Purse
 from memcycle.graph.context import Context, NobodyNamed, ScopeOf, run_context, run_scope
 from memcycle.graph.node import Call
-from memcycle.graph.organisation import Made
 from memcycle.graph.routes import Policy
 
 if TYPE_CHECKING:
@@ -50,6 +49,19 @@ MOST_READ, SCOPES_READ = 1_000, 16
 
 LOOKS = 2
 """Further searches, in the lean profile, for what an answer says is missing."""
+
+
+PIPELINE = "shipped"
+"""Version of the pipeline, recorded on what it makes."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What makes entries, recorded on each of them: model, and version of its prompt."""
+
+    scope: Scope
+    model: str
+    prompt: str | None = None
 
 
 @dataclass
@@ -171,17 +183,18 @@ class GraphRun:
     @cached_property
     def theta(self) -> Theta:
         """Theta of the settings with the changes of the run's context."""
-        return self._changed[0]
+        theta, changes = self.settings.theta, self.context.theta
+        return theta.with_changes(changes)[0] if changes else theta
 
     @property
     def clamped(self) -> list[str]:
         """What of the context's changes of theta was out of range, in words."""
-        return [f"theta {one}" for one in self._changed[1]]
+        return [f"theta {one}" for one in self.settings.theta.with_changes(self.context.theta)[1]]
 
-    @cached_property
-    def _changed(self) -> tuple[Theta, list[Clamped]]:
-        theta, changes = self.env.settings.theta, self.context.theta
-        return theta.with_changes(changes) if changes else (theta, [])
+    def granularities(self, wanted: tuple[Granularity, ...]) -> tuple[Granularity, ...]:
+        """Which are searched: those wanted, unless the switches leave a single one."""
+        single = self.switches.granularity
+        return wanted if single == "all" else (single,)
 
     def theta_of(self, category: Category | None) -> Theta:
         """Theta as it is for one category of questions."""

@@ -13,9 +13,8 @@ from memcycle.core.language.small_talk import asks, tells
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
-from memcycle.graph.environment import GraphRun
+from memcycle.graph.environment import PIPELINE, GraphRun, Made
 from memcycle.graph.node import Call
-from memcycle.graph.organisation import PIPELINE, Made
 from memcycle.graph.search import turn_views
 from memcycle.graph.states import dumped
 

@@ -1,4 +1,4 @@
-"""Each new fact is checked once more before it is stored: what it does to memory, if it may."""
+"""Each new fact is checked once more before it is stored: what it does to memory, and as which entry."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -8,14 +8,16 @@ from typing import Literal
 from memcycle.agents.constructor import FactDraft
 from memcycle.agents.fact_judge import FactJudgeInput, FactVerdict, NewFact
 from memcycle.agents.views import MemoryView, TurnView
-from memcycle.core.edit import Rejected
-from memcycle.core.entry import Entry, is_older, same_speaker, same_text
+from memcycle.core.edit import Edit, Rejected
+from memcycle.core.entry import CORRECTS, Entry, is_older, new_entry, same_speaker, same_text
 from memcycle.core.errors import EmbeddingFailed
 from memcycle.core.language.date_forms import Precision, another_occasion
-from memcycle.core.language.tokens import content_stems
+from memcycle.core.language.names import NAMES, borne_out, entities_of, person_names, places_of
+from memcycle.core.language.sentences import corrects, split_sentences
+from memcycle.core.language.tokens import content_stems, per_text
 from memcycle.core.turn import Turn
 from memcycle.graph.approval import REJECTED_BEFORE, of_turn
-from memcycle.graph.environment import GraphRun
+from memcycle.graph.environment import PIPELINE, GraphRun, Made
 from memcycle.graph.guards import (
     ANOTHER_MATTER,
     best_source,
@@ -27,13 +29,14 @@ from memcycle.graph.guards import (
     stands_in,
     support,
 )
-from memcycle.graph.organisation import Decided, fact_entry
 from memcycle.graph.search import look_for, named
 from memcycle.graph.states import ConflictRef
 from memcycle.stores.search.request import Hit
 
 NEAREST = 5
 CLOSE_WORDS = 0.5
+SHORT = 3
+"""Sentences of a turn that speak of one thing: what one of them corrects, all do."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Grounded:
 class Outcome:
     """What came of the drafts so far. `unread`: whether some could not be embedded."""
 
-    facts: list[Decided] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     unread: bool = False
@@ -231,6 +234,7 @@ def decide(
         shown: The memories an edit of the Constructor may name, by number.
         waiting: Memories whose deletion was refused, each with the id of a turn that contradicts it.
     """
+    made = run.made("constructor")
     heirs = {_heir(grounded, turn, memory): memory for turn, memory in reversed(waiting)}
     for n, item in enumerate(grounded, 1):
         verdict = verdicts.get(n, FactVerdict(n=n, supported=True))
@@ -257,9 +261,17 @@ def decide(
             continue
         if op == "UPDATE" and not run.switches.refresher:
             op, chosen, why = "ADD", None, "the Refresher is switched off"
-        if op != "MERGE" and run.switches.refresher and (later := _earlier(run, item, chosen)):
+        if op != "MERGE" and run.switches.refresher and (later := _earlier(item, chosen, made)):
             op, chosen = "ADD", later
-        outcome.facts.append(Decided(item.draft, item.turn, item.related, op, chosen, why))
+        outcome.edits.append(
+            Edit(
+                op=op,
+                entry=fact_entry(item.draft, item.turn, made, related=item.related),
+                target=chosen.id if chosen else None,
+                reason=why,
+                actor="constructor",
+            )
+        )
     _report_kept([memory for _, memory in waiting], outcome)
 
 
@@ -272,7 +284,7 @@ def _declined(run: GraphRun, item: Grounded, chosen: Entry | None) -> bool:
 
 def _report_kept(waiting: Sequence[Entry], outcome: Outcome) -> None:
     """Says which memories the Refresher wanted deleted and no new fact replaces."""
-    replaced = {fact.target.id for fact in outcome.facts if fact.op == "UPDATE" and fact.target}
+    replaced = {edit.target for edit in outcome.edits if edit.op == "UPDATE"}
     told = {one.text for one in outcome.rejected if one.why == ANOTHER_MATTER}
     why = "deletion needs the user's own quoted words, and no new fact replaces it"
     for memory in {memory.id: memory for memory in waiting}.values():
@@ -291,14 +303,11 @@ def _heir(grounded: Sequence[Grounded], turn: str, memory: Entry) -> int | None:
     return max(own, key=nearness, default=None)
 
 
-def _earlier(run: GraphRun, item: Grounded, chosen: Entry | None) -> Entry | None:
+def _earlier(item: Grounded, chosen: Entry | None, made: Made) -> Entry | None:
     """The later fact before which this one held: the chosen one, or the nearest that fills the same slot."""
     known = [chosen] if chosen else [one for one in item.near if excludes(one, item.draft.text, item.speaker)]
-    if not known:
-        return None
-    decided = Decided(item.draft, item.turn, item.related, "ADD", None, "")
-    entry = fact_entry(decided, run.made("constructor"))
-    return next((one for one in known if is_older(entry, one)), None)
+    entry = fact_entry(item.draft, item.turn, made) if known else None
+    return next((one for one in known if entry is not None and is_older(entry, one)), None)
 
 
 def _edit_of(
@@ -315,3 +324,64 @@ def _edit_of(
     if near is not None and verdict.relation == "conflict":
         return "UPDATE", near, verdict.why or "the new statement contradicts it"
     return "ADD", None, ""
+
+
+def _labels(draft: FactDraft, turn: Turn) -> dict[str, list[str]]:
+    """The names a draft gives, else those that its words hold."""
+    given: dict[str, list[str]] = {name: getattr(draft, name) for name in NAMES}
+    if any(given.values()):
+        return given
+    persons = person_names(draft.text, [turn.speaker])
+    found = {"persons": persons, "locations": places_of(draft.text, persons)}
+    return given | found | {"entities": entities_of(draft.text, persons)}
+
+
+def fact_entry(
+    draft: FactDraft, turn: Turn, made: Made, *, related: tuple[str, ...] = (), actor: str = "constructor"
+) -> Entry:
+    """The entry of one fact, with the labels that its words bear out; `related`: ids of turns it refers to.
+
+    What it contradicts or repeats is settled by the edit, not here.
+    """
+    sources = (draft.text, turn.text, turn.speaker, draft.speaker or "")
+    return new_entry(
+        made.scope.within(turn.session),
+        "fact",
+        draft.text,
+        (turn.id,),
+        kind=draft.kind,
+        pattern=draft.pattern,
+        speaker=draft.speaker or turn.speaker,
+        role=turn.role,
+        related_turns=related,
+        quote=draft.quote or None,
+        event_time=draft.event_time,
+        event_precision=draft.event_precision if draft.event_time else None,
+        valid_from=draft.event_time or turn.time,
+        observed_at=turn.time,
+        topics=tuple(draft.topics),
+        **{name: borne_out(labels, *sources) for name, labels in _labels(draft, turn).items()},
+        importance=draft.importance,
+        confidence=draft.confidence,
+        metadata={CORRECTS: True} if _corrects(draft.text, turn) else {},
+        actor=actor,
+        model=made.model,
+        prompt=made.prompt,
+        pipeline=PIPELINE,
+    )
+
+
+def _corrects(text: str, turn: Turn) -> bool:
+    """Whether a fact was said to correct something: in its own words, or in those beside it in its turn."""
+    beside, stems = _corrections(turn.text)
+    return corrects(text) or beside or not stems.isdisjoint(content_stems(text))
+
+
+@per_text(64)
+def _corrections(text: str) -> tuple[bool, frozenset[str]]:
+    """Whether a text corrects something and is so short that all of it is about that; and the content stems
+    of its sentences that correct. Cached: a turn is asked for one statement after another."""
+    said = [sentence for _, _, sentence in split_sentences(text)]
+    correcting = [one for one in said if corrects(one)]
+    stems = frozenset(stem for one in correcting for stem in content_stems(one))
+    return bool(correcting) and len(said) <= SHORT, stems

@@ -90,11 +90,8 @@ def read_plans(
 
 
 def _granularities(run: GraphRun, theta: Theta, planned: Planned, widened: bool) -> tuple[Granularity, ...]:
-    single = run.switches.granularity
-    if single != "all":
-        return (single,)
     exclusive = theta.routing.mode == "exclusive" and not widened
-    return (planned["operator"],) if exclusive else GRANULARITIES
+    return run.granularities((planned["operator"],) if exclusive else GRANULARITIES)
 
 
 def share_out(found: Sequence[Ranked], planned: Planned, k: int, theta: Theta) -> list[Ranked]:

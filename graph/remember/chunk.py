@@ -24,9 +24,6 @@ from memcycle.graph.states import RememberInput, RememberState
 if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
 
-ABANDONED = timedelta(minutes=10)
-"""After this, a turn that is staged and not read is one a run died on; the end of a session reads all."""
-
 MARKS = 40
 """Tokens of what stands around the text of a turn, or an entry, in a prompt."""
 
@@ -217,7 +214,7 @@ def choose_chunk(
 ) -> list[Turn]:
     """Of the turns that wait, those of this run: what was stored now, and what an earlier run left before it.
 
-    That run could not read them, or died on them: what another run has in hand now is not taken. Where
+    That run could not read them: what another has in hand, or died on, is read when the session ends. Where
     nothing was stored, or a window was waited for, all that wait.
 
     Args:
@@ -227,9 +224,8 @@ def choose_chunk(
     if not stored or run.is_lean("constructor"):
         return list(waiting)
     given, first = {turn.id for turn in stored}, min(turn.position for turn in stored)
-    earlier = [turn.id for turn in waiting if turn.position < first and turn.id not in given]
-    failed = {name for name in earlier if states[name] == "unextracted"}
-    raws = run.bank.raw_entries(run.scope, [name for name in earlier if name not in failed])
-    dead = run.bank.world.now() - ABANDONED
-    own = given | failed | {raw.turns[0] for raw in raws if raw.recorded_at and raw.recorded_at <= dead}
-    return [turn for turn in waiting if turn.id in own]
+    return [
+        turn
+        for turn in waiting
+        if turn.id in given or (turn.position < first and states[turn.id] == "unextracted")
+    ]

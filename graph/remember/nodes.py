@@ -23,7 +23,6 @@ from memcycle.graph.facts import Outcome, decide, fact_judge_input, ground, with
 from memcycle.graph.forgetting import ASKED, DONE, NOT_ALLOWED, echoes_in, settle
 from memcycle.graph.guards import missing_words, uncovered
 from memcycle.graph.node import Step
-from memcycle.graph.organisation import fact_edit
 from memcycle.graph.remember.chunk import (
     choose_chunk,
     chunk,
@@ -101,7 +100,7 @@ def _nothing_left(run: GraphRun, result: dict[str, Any]) -> dict[str, Any]:
 
 def let_go(state: RememberState, run: GraphRun) -> str:
     """A run that failed has its turns in hand no more: the next one reads them, given again or not."""
-    with suppress(StoreError):  # then they are read when they have lain for a while
+    with suppress(StoreError):  # then they are read when their session ends
         states = run.bank.turn_states(run.scope, state["chunk"])
         mine = [name for name, how_far in states.items() if how_far == "staged"]
         run.bank.apply(run.scope, [], turns=mine, state="unextracted", seq=state["seq"])
@@ -281,13 +280,11 @@ def check(state: RememberState, run: GraphRun) -> Step:
         if ref["turn"] not in {edit.asked_in for edit in asked.edits}
     ]
     decide(run, grounded, verdicts, shown=memories(state, run), waiting=waiting, outcome=outcome)
-    made = run.made("constructor")
-    edits = [fact_edit(fact, made) for fact in outcome.facts]
     unread = set(state["chunk"] if outcome.unread else []) - set(state["result"]["unextracted"])
     return {
         "drafts": [],
         # What rests on the turn of a request is written before the request is erased.
-        "edits": dumped([*edits, *asked.edits]),
+        "edits": dumped([*outcome.edits, *asked.edits]),
         "warnings": outcome.warnings,
         "result": _more(
             state,

@@ -8,7 +8,7 @@ from memcycle.agents.grader import Grade, GradeItem, GraderInput, GraderOutput
 from memcycle.agents.prober import ProbeDraft, ProberInput, ProberOutput
 from memcycle.agents.roles import run_rules
 from memcycle.agents.views import MemoryView
-from memcycle.core.entry import Entry, Granularity, same_text
+from memcycle.core.entry import GRANULARITIES, Entry, same_text
 from memcycle.core.errors import RoleFailed
 from memcycle.core.language.tokens import approx_tokens, content_stems, tokenize
 from memcycle.core.probe import Attempt, Probe, probe_id
@@ -89,19 +89,13 @@ def look_up(state: SessionState, run: GraphRun) -> dict[str, Any]:
     probes = probes_of(state, run)
     if not probes:
         return {"found": {}, "asked": []}
-    questions = (probe.question for probe in probes)
-    results = look_for(run, questions, _granularities(run), run.settings.verification.k)
+    settings = run.settings.verification
+    wanted = run.granularities(GRANULARITIES if settings.raw else ("fact", "episode"))
+    results = look_for(run, (probe.question for probe in probes), wanted, settings.k)
     found = {probe.id: [hit.entry.id for hit in hits] for probe, hits in zip(probes, results, strict=True)}
     written = set(state.get("written") or [])
     again = [name for name, entries in found.items() if not state["round"] or written & set(entries)]
     return {"found": {name: found[name] for name in again}, "asked": again}
-
-
-def _granularities(run: GraphRun) -> tuple[Granularity, ...]:
-    single = run.switches.granularity
-    if single != "all":
-        return (single,)
-    return ("raw", "fact", "episode") if run.settings.verification.raw else ("fact", "episode")
 
 
 def examine(state: ProbeState, run: GraphRun) -> Step:

@@ -20,11 +20,10 @@ from memcycle.core.language.tokens import content_stems
 from memcycle.core.probe import REPAIRER, Decision, Probe, Repair
 from memcycle.core.turn import Turn
 from memcycle.graph.approval import approved
-from memcycle.graph.environment import GraphRun
-from memcycle.graph.facts import Grounded, Outcome, ground, with_nearest
+from memcycle.graph.environment import GraphRun, Made
+from memcycle.graph.facts import Grounded, Outcome, fact_entry, ground, with_nearest
 from memcycle.graph.guards import exact, stands_in
 from memcycle.graph.node import Step
-from memcycle.graph.organisation import Decided, Made, fact_edit, fact_entry
 from memcycle.graph.search import memory_views, turn_views
 from memcycle.graph.session.examination import probes_of
 from memcycle.graph.states import ProbeState, SessionState
@@ -131,8 +130,8 @@ def consolidate(state: SessionState, run: GraphRun) -> Step:
     chosen, made = weigh(output, item), run.made("repairer")
     edit: Edit | None = None
     if chosen.decision == "INSERT":
-        fact = Decided(item.draft, item.turn, item.related, "ADD", None, chosen.why, actor=REPAIRER)
-        edit = fact_edit(fact, made)
+        entry = fact_entry(item.draft, item.turn, made, related=item.related, actor=REPAIRER)
+        edit = Edit(op="ADD", entry=entry, reason=chosen.why, actor=REPAIRER)
     elif chosen.decision == "MERGE":
         edit = merged_edit(item, chosen, made)
     return {**_decided(probe, chosen, edit, item.near), "warnings": warnings}
@@ -351,8 +350,7 @@ def merged_edit(item: Grounded, chosen: Consolidated, made: Made) -> Edit:
     target = chosen.target
     assert target is not None  # noqa: S101 - a merge has one
     draft = item.draft.model_copy(update={"text": chosen.text})
-    decided = Decided(draft, item.turn, item.related, "ADD", None, chosen.why, actor=REPAIRER)
-    fresh = fact_entry(decided, made)
+    fresh = fact_entry(draft, item.turn, made, related=item.related, actor=REPAIRER)
     if same_text(chosen.text) == same_text(target.text):
         return Edit(op="MERGE", target=target.id, entry=fresh, reason=chosen.why, actor=REPAIRER)
     carried = {name: getattr(fresh, name) for name in Entry.model_fields if name not in _OWN}

@@ -11,8 +11,8 @@ from memcycle.agents.consolidator import ConsolidatorOutput
 from memcycle.agents.constructor import FactDraft
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.probe import REPAIRER
+from memcycle.graph.environment import Made
 from memcycle.graph.facts import Grounded
-from memcycle.graph.organisation import Made
 from memcycle.graph.session.repair import merged_edit, merged_text, says_twice, weigh
 from tests.banks import ANN, fact, said
 
