@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from memcycle.core.errors import EmbedderMismatch, EmbeddingFailed, StoreError
@@ -28,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 FAILURES_IN_A_ROW = 2
 """Single texts that fail one after another before the rest is given up: then it is not the text."""
+REST = 5.0
+"""Seconds between two writes of the index while serving: a few large ones cost less than many small ones."""
 
 
 class Vectors:
@@ -149,6 +152,7 @@ class Indexes:
         self.vectors, self.mirror, self.search = vectors, mirror, search
         self._lock, self._held = threading.Lock(), 0
         self._looked = False
+        self._rests_until = 0.0
 
     @classmethod
     def open(
@@ -191,12 +195,20 @@ class Indexes:
         """Frees the index, with nothing left in its files that others left to us."""
         if self._looked:
             self.attended()
+        if self.mirror.is_open:
+            self._if_possible(self.mirror.drain)
         self.mirror.close()
 
     def catch_up(self, batch: int | None = None) -> None:
-        """Brings the indexes up to date that can be reached; those held back wait."""
-        if not self._held:
-            self._if_possible(lambda: self.mirror.drain(batch))
+        """Brings the index up to date where it can be reached: not while it is held back, and, while serving,
+        not sooner than some seconds after the last time. A search that needs it does not wait for that."""
+        if self._held or (batch is None and monotonic() < self._rests_until):
+            return
+        self._if_possible(lambda: self._drain(batch))
+
+    def _drain(self, batch: int | None) -> None:
+        if self.mirror.drain(batch):
+            self._rests_until = monotonic() + REST
 
     @contextmanager
     def held_back(self, batch: int) -> Iterator[None]:
