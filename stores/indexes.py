@@ -195,7 +195,7 @@ class Indexes:
         """Frees the index, with nothing left in its files that others left to us."""
         if self._looked:
             self.attended()
-        if self.mirror.is_open:
+        if self._rests_until:
             self._if_possible(self.mirror.drain)
         self.mirror.close()
 
