@@ -97,12 +97,12 @@ def whether(key: str, some: str, none: str) -> Callable[[Mapping[str, Any]], str
 
 def after_stage(
     state: RememberState,
-) -> Literal["new turns", "already extracted", "window open", "a session is idle", "nothing new"]:
+) -> Literal["new turns", "already extracted", "window open", "others are idle", "nothing new"]:
     """A chunk a crashed run had already extracted only lacks its episode."""
     if not state.get("chunk"):
         if not state["result"]["waiting"]:
             return "nothing new"
-        return "a session is idle" if state["idle"] else "window open"
+        return "others are idle" if state["idle"] else "window open"
     return "already extracted" if state.get("extracted") else "new turns"
 
 
@@ -112,11 +112,11 @@ def after_construct(state: RememberState, policy: Policy) -> Literal["covered", 
     return "uncovered" if policy.rereads and uncovered else "covered"
 
 
-def after_finish(state: RememberState) -> Literal["turns wait", "a session is idle", "all read"]:
+def after_finish(state: RememberState) -> Literal["turns wait", "others are idle", "all read"]:
     """What is more than a model takes at once is read chunk after chunk."""
     if state["chunk"]:
         return "turns wait"
-    return "a session is idle" if state["idle"] else "all read"
+    return "others are idle" if state["idle"] else "all read"
 
 
 # recall

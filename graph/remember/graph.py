@@ -60,8 +60,8 @@ def remember_graph(
             "new turns": "plan",
             "already extracted": "trigger",
             "window open": END,
-            "a session is idle": idle,
             "nothing new": END,
+            "others are idle": idle,
         },
     )
     graph.add("plan", nodes.plan, "planned", to="search")
@@ -103,7 +103,7 @@ def remember_graph(
         nodes.finish,
         "remembered",
         route=routes.after_finish,
-        to={"turns wait": "plan", "a session is idle": idle, "all read": END},
+        to={"turns wait": "plan", "all read": END, "others are idle": idle},
     )
     if then is not None:
         graph.add("session", then, to=END)
