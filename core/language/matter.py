@@ -6,7 +6,7 @@ seen to be stand side by side, while a true one that is taken for the old form o
 """
 
 import re
-from collections.abc import Iterator
+from itertools import product, starmap
 from typing import NamedTuple
 
 from memcycle.core.language.names import person_names, same_person
@@ -170,7 +170,7 @@ def same_matter(new: str, speaker: str | None, old: str, other: str | None) -> b
     Args:
         speaker: Who said the new one; other: who said the old one.
     """
-    return any(_bears_on(one, two) for one in _read(new, speaker) for two in _read(old, other))
+    return any(starmap(_bears_on, product(_read(new, speaker), _read(old, other))))
 
 
 def statement_of(text: str, speaker: str | None) -> Statement | None:
@@ -180,11 +180,8 @@ def statement_of(text: str, speaker: str | None) -> Statement | None:
 
 def same_slot(one: str, speaker: str | None, two: str, other: str | None) -> bool:
     """Whether two statements tell of one subject what can have one value at a time only."""
-    return any(
-        bool(left.slots & right.slots and left.whose & right.whose)
-        for left in _read(one, speaker)
-        for right in _read(two, other)
-    )
+    pairs = product(_read(one, speaker), _read(two, other))
+    return any(left.slots & right.slots and left.whose & right.whose for left, right in pairs)
 
 
 def _bears_on(new: Statement, old: Statement) -> bool:
@@ -219,7 +216,7 @@ def _statement(sentence: str, speaker: str | None) -> Statement:
         things=frozenset(things),
         main=things[-1] if things else head,
         slots=frozenset(slots),
-        left=frozenset(stem for _, stem in _words(left["what"])) if left else frozenset(),
+        left=frozenset(base_stems(left["what"])) if left else frozenset(),
         ending=bool(_ENDING.search(rest) or NEGATION.search(rest)),
         now=_NOW.search(sentence) is not None,
     )
@@ -258,13 +255,9 @@ def _is_past(word: str) -> bool:
 
 
 def _said(rest: str, small: frozenset[str]) -> tuple[str, list[str]]:
-    """What is said, and of what; what follows the first thing it is said of is a circumstance.
-
-    Args:
-        small: Words that tell nothing.
-    """
+    """What is said, and of what, without `small` words; what follows the first thing is a circumstance."""
     head, things, before = "", list[str](), None
-    for word, stem in _words(rest):
+    for word, stem in zip(tokenize(rest), base_stems(rest), strict=True):
         if (word in _ASIDE or (word in _PREPOSITIONS and things)) and head:
             break
         if word in _PREPOSITIONS and head and before is None:
@@ -281,7 +274,3 @@ def _said(rest: str, small: frozenset[str]) -> tuple[str, list[str]]:
         else:
             things.append(stem)
     return head, things
-
-
-def _words(text: str) -> Iterator[tuple[str, str]]:
-    return zip(tokenize(text), base_stems(text), strict=True)
