@@ -59,9 +59,7 @@ class Redact(Data):
             except re.error as error:
                 raise ValueError(f"the pattern of {kind!r} is no regular expression: {error}") from error
             if compiled.match(""):
-                raise ValueError(
-                    f"the pattern of {kind!r} matches no text at all; it would find it everywhere"
-                )
+                raise ValueError(f"the pattern of {kind!r} matches no text at all: it would do so everywhere")
         return patterns
 
 
@@ -99,28 +97,21 @@ class Redactor:
     """Takes out what a `Redact` names; without one it leaves all text as it is."""
 
     def __init__(self, redact: Redact | None) -> None:
-        own = {} if redact is None else redact.patterns
-        kinds = () if redact is None else redact.kinds
-        self._rules = [
-            *(
-                _Rule(kind, re.compile(pattern), folds=folds)
-                for kind, pattern in own.items()
-                for folds in (False, True)
-            ),
-            *(rule for rule in _COMMON if rule.kind in kinds),
-        ]
-        self._names = [(kind, pattern) for kind, pattern in _NAMES.items() if kind in kinds]
-        self._marks = re.compile(f"({'|'.join(re.escape(mark(kind)) for kind in (*own, *SECRET_KINDS))})")
+        asked = redact or Redact(kinds=())
+        own = [(kind, re.compile(pattern)) for kind, pattern in asked.patterns.items()]
+        self._rules = [_Rule(*one, folds=folds) for one in own for folds in (False, True)]
+        self._rules += [rule for rule in _COMMON if rule.kind in asked.kinds]
+        self._names = {kind: pattern for kind, pattern in _NAMES.items() if kind in asked.kinds}
+        kinds = (*asked.patterns, *SECRET_KINDS)
+        self._marks = re.compile(f"({'|'.join(re.escape(mark(kind)) for kind in kinds)})")
 
     def text(self, text: str) -> str:
         """The text with its secrets as `[redacted: kind]`, and without what no store takes (`sound`)."""
-        text = sound(text)
-        while True:
+        before, text = "", sound(text)
+        while before != text:
             # Once more after each change: what stands beside a mark may be a secret only now.
-            after = self._once(text)
-            if after == text:
-                return text
-            text = after
+            before, text = text, self._once(text)
+        return text
 
     def data(self, value: Any) -> Any:
         """JSON data without the secrets in its texts, and without the text under a key such as `password`."""
@@ -151,11 +142,10 @@ class Redactor:
         if key in _IDENTITY:
             return sound_data(value)
         if isinstance(value, str) and value and not self._marks.fullmatch(value):
-            kind = next(
-                (kind for kind, name in self._names if name.fullmatch(str(key).translate(_FOLD))), None
-            )
-            if kind is not None:
-                return mark(kind)
+            folded = str(key).translate(_FOLD)
+            for kind, name in self._names.items():
+                if name.fullmatch(folded):
+                    return mark(kind)
         return self.data(value)
 
     def _once(self, text: str) -> str:

@@ -44,8 +44,9 @@ class Scope(Data):
         try:
             value.encode()
         except UnicodeEncodeError as error:
+            at = error.start + 1
             raise ValueError(
-                f"{name} must be valid Unicode; its character {error.start + 1} is a lone surrogate"
+                f"{name} must be valid Unicode; its character {at} is a lone surrogate"
             ) from None
         return value
 
