@@ -9,7 +9,7 @@ from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
 from memcycle.core.errors import BadInput
-from memcycle.core.jsonl import Unread, read_name
+from memcycle.core.jsonl import WORDLESS, Unread, read_name
 from memcycle.core.messages import ROLES, read_messages, unpacked
 from memcycle.core.turn import Conversation, Session, read_time
 
@@ -89,7 +89,7 @@ def _session(name: str, chats: Sequence[_Chat], now: datetime, zone: tzinfo, unr
         turns = read_messages([*messages.values()], session=name, now=began, zone=zone)
     except ValueError as error:
         raise BadInput(f"chat {name!r}: {error}") from None
-    unread.wordless += len(messages) - len(turns)
+    unread.left(WORDLESS, len(messages) - len(turns))
     if not times and any(turn.time == now for turn in turns):
         unread.undated = now
     return Session(name, tuple(turns))

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from memcycle.core.errors import BadInput
 from memcycle.core.messages import clean_text, image_note, read_role
@@ -22,20 +22,17 @@ from memcycle.core.turn import Conversation, Session, Turn, read_time, turn_id
 
 _REQUIRED = ("session", "speaker", "role", "text", "time")
 _TURN = {*_REQUIRED, "id", "caption"}
+WORDLESS = "messages without words"
 _NAMED = 8
 """Fields told by name."""
 
 
 class Unread:
-    """What a reader left out of a file, to be told of once.
+    """What a reader left out of a file, to be told of once; `undated`: the time of messages without one."""
 
-    Attributes:
-        wordless: Messages without words.
-        undated: The time that stands for that of messages without one; None where all have one.
-    """
+    undated: datetime | None = None
 
     def __init__(self) -> None:
-        self.wordless, self.undated = 0, cast("datetime | None", None)
         self._fields, self._others = Counter[str](), Counter[str]()
 
     def see(self, record: Mapping[str, Any], known: Collection[str]) -> None:
@@ -49,8 +46,6 @@ class Unread:
     def notes(self) -> tuple[str, ...]:
         """All of it, in words."""
         told = [f"left out: {count} {what}" for what, count in self._others.items() if count]
-        if self.wordless:
-            told.append(f"left out: {self.wordless} messages without words")
         if self._fields:
             names = ", ".join(f"{name!r:.60} ({count})" for name, count in self._fields.most_common(_NAMED))
             more = len(self._fields) - _NAMED
@@ -145,7 +140,7 @@ def read_turns(records: Iterable[tuple[str, dict[str, Any]]], *, zone: tzinfo, n
         turn = _turn(where, record, counts, zone)
         unread.see(record, _TURN)
         if turn is None:
-            unread.wordless += 1
+            unread.left(WORDLESS)
             continue
         sessions.setdefault(turn.session, []).append(turn)
         first = named.setdefault((turn.session, turn.message_id), where) if turn.message_id else where

@@ -234,11 +234,7 @@ def _count(words: str) -> tuple[int, bool]:
 Said = Mapping[str, str]
 """The named parts of an expression in lower case; empty where it does without."""
 Reader = Callable[[Said, Frame], When | None]
-"""Gives None for what is no time expression here.
-
-Raises:
-    ValueError, LookupError, OverflowError: it is one, of no day that exists.
-"""
+"""Gives None for what is no time expression here; of one that names no day there is it raises an error."""
 
 
 def _iso(said: Said, frame: Frame) -> When:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memcycle.core.errors import BadInput
-from memcycle.core.jsonl import Unread
+from memcycle.core.jsonl import WORDLESS, Unread
 from memcycle.core.messages import clean_text, image_note
 from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import GivenFact, Question, Sample
@@ -82,7 +82,7 @@ def _sessions(name: str, conversation: dict[str, Any], zone: tzinfo, unread: Unr
         items = list_in(f"sample {name}", conversation, f"session_{number}")
         turns = [_turn(where, str(number), place, item, time) for place, item in enumerate(items, start=1)]
         said = tuple(turn for turn in turns if turn is not None)
-        unread.wordless += len(turns) - len(said)
+        unread.left(WORDLESS, len(turns) - len(said))
         for item in items:
             unread.see(item, _TURN)
         if said:
