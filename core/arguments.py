@@ -43,21 +43,17 @@ def checked(function: F) -> F:
             if name in adapters() and value is not signature.parameters[name].default:
                 _check(f"{function.__name__}: {name}", adapters()[name], value)
 
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def arun(*args: Any, **kwargs: Any) -> Any:
-            check(args, kwargs)
-            return await function(*args, **kwargs)
-
-        return cast("F", arun)
+    @functools.wraps(function)
+    async def arun(*args: Any, **kwargs: Any) -> Any:
+        check(args, kwargs)
+        return await function(*args, **kwargs)
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         check(args, kwargs)
         return function(*args, **kwargs)
 
-    return cast("F", run)
+    return cast("F", arun if inspect.iscoroutinefunction(function) else run)
 
 
 def checked_methods(cls: C) -> C:

@@ -86,7 +86,7 @@ def _object(text: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{where} is not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise BadInput(f"{where}: expected a JSON object, got {type(content).__name__}")
+        raise BadInput(f"{where} is not a JSON object but {type(content).__name__}")
     return content
 
 
