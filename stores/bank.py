@@ -482,11 +482,7 @@ class Bank:
     session_seq = _look(session_rows.seq_of)
 
     def session(self, scope: Scope) -> SessionInfo:
-        """The scope's session.
-
-        Raises:
-            BadInput: there is none; names those there are.
-        """
+        """The scope's session; BadInput where there is none; names those there are."""
         found = self.sessions(scope)
         if found:
             return found[0]
@@ -764,11 +760,8 @@ class Bank:
     def mend(self, *, alone: bool = False) -> "Mended":
         """Puts right what a check finds, as far as that needs no person; see `doctor.mend`."""
 
-        def commit(scope: Scope, why: str) -> int:
-            return self.commit_session(scope, unverified=why)
-
         self.indexes.mirror.claim()
-        return doctor.mend(self.ledger, self.settings, self.indexes, commit, alone=alone)
+        return doctor.mend(self.ledger, self.settings, self.indexes, self.commit_session, alone=alone)
 
 
 def _entries(stored: Iterable[StoredEntry]) -> list[Entry]:

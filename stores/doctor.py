@@ -254,7 +254,7 @@ def mend(
     ledger: Ledger,
     settings: Settings,
     indexes: "Indexes",
-    commit: Callable[[Scope, str], object],
+    commit: Callable[..., object],
     *,
     alone: bool,
 ) -> Mended:
@@ -265,7 +265,7 @@ def mend(
 
     Args:
         indexes: Claimed for writing.
-        commit: Commits a session, unexamined, for a reason.
+        commit: `Bank.commit_session`.
         alone: Whether no other process can be examining a session of the home.
     """
     mirror = indexes.mirror
@@ -274,7 +274,7 @@ def mend(
         with ledger.read() as conn:
             waiting = _stuck(conn, ledger.world.now(), alone=alone)
         for scope in waiting:
-            commit(scope, BROKEN_OFF)
+            commit(scope, unverified=BROKEN_OFF)
 
     steps: dict[str, Callable[[], object]] = {
         "wipes_owed": mirror.wipe,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from memcycle.core.entry import MOST, Entry, decayed, reinforced
+from memcycle.core.entry import Entry, decayed
 from memcycle.core.language.tokens import content_stems, stems, strip_names
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Retention, Settings
@@ -122,7 +122,7 @@ def plan(
     pairs = _pairs(conn, scope, turns, wall)
     united = unions(pairs, settings.theta.near_duplicate, separated=separated)
     renewed = [one for one in _renewals(_summaries(conn, scope, wall)) if one.ids not in separated]
-    raised = _raised(conn, scope)
+    raised = weights.raised(conn, scope)
     expired: list[Expired] = []
     if settings.retention:
         held = _held_after(weights.weighed(conn, scope, wall), united, renewed, raised)
@@ -137,36 +137,25 @@ def plan(
 def carry_out(writer: Writer, scope: Scope, planned: Maintenance) -> Maintenance:
     """Does what was planned, but for what changed since; gives what was done."""
     # Read again: what another maintenance counted meanwhile counts once.
-    raised = _raised(writer.conn, scope)
+    raised = weights.raised(writer.conn, scope)
     weights.reinforce(writer.conn, dict(raised.values()))
     weights.clear_mentions(writer.conn, scope)
-    united = [one for one in planned.united if _unite(writer, scope, one)]
-    renewed = [one for one in planned.renewed if _renew(writer, scope, one)]
-    expired = [one for one in planned.expired if _expire(writer, scope, one)]
-    return Maintenance(united, renewed, expired, len(raised))
-
-
-def _unite(writer: Writer, scope: Scope, one: United) -> bool:
-    found = _recallable(writer, scope, one.keep, one.drop)
-    if found:
-        writer.unite(*found, actor=ACTOR, why="the one kept says all of it")
-    return bool(found)
-
-
-def _renew(writer: Writer, scope: Scope, one: United) -> bool:
-    found = _recallable(writer, scope, one.drop, one.keep)
-    if found:
-        why = "a later summary of the same session and topic"
-        writer.supersede(*found, fresh=False, leaves="renewed", actor=ACTOR, why=why)
-    return bool(found)
-
-
-def _expire(writer: Writer, scope: Scope, one: Expired) -> bool:
-    found = _recallable(writer, scope, one.entry)
-    for before in found:
-        after = writer.dismiss(before, "expired")
-        writer.record([events.line("expire", before.entry, after.entry)], actor=ACTOR, why=one.why)
-    return bool(found)
+    done = Maintenance([], [], [], len(raised))
+    for one in planned.united:
+        if found := _recallable(writer, scope, one.keep, one.drop):
+            writer.unite(*found, actor=ACTOR, why="the one kept says all of it")
+            done.united.append(one)
+    for one in planned.renewed:
+        if found := _recallable(writer, scope, one.drop, one.keep):
+            why = "a later summary of the same session and topic"
+            writer.supersede(*found, fresh=False, leaves="renewed", actor=ACTOR, why=why)
+            done.renewed.append(one)
+    for past in planned.expired:
+        for before in _recallable(writer, scope, past.entry):
+            after = writer.dismiss(before, "expired")
+            writer.record([events.line("expire", before.entry, after.entry)], actor=ACTOR, why=past.why)
+            done.expired.append(past)
+    return done
 
 
 def _recallable(writer: Writer, scope: Scope, *wanted: Entry) -> list[StoredEntry]:
@@ -250,20 +239,6 @@ def _said(dated: tuple[datetime, Entry]) -> tuple[datetime, str]:
     return dated[0], dated[1].id
 
 
-def _raised(conn: sqlite3.Connection, scope: Scope) -> dict[str, tuple[int, float]]:
-    """Entries that questions named since last time: by id the integer key and the new reinforcement."""
-    waiting = weights.mentioned(conn, scope)
-    if not waiting:
-        return {}
-    counted = {
-        one: sum(waiting[name] for name in one.names & waiting.keys())
-        for one in weights.named(conn, scope, below=MOST)
-    }
-    return {
-        one.id: (one.row, reinforced(one.reinforcement, times)) for one, times in counted.items() if times
-    }
-
-
 def _held_after(
     found: Sequence[Weighed],
     united: Sequence[United],
@@ -272,18 +247,14 @@ def _held_after(
 ) -> list[Weighed]:
     """What will be recallable after the steps before retention, which are planned but not done."""
     held = {one.id: one for one in found}
-    for one, (_, value) in raised.items():
-        held[one] = held[one]._replace(reinforcement=value)
-    for keep, drop in united:
-        held[keep.id] = _together(held[keep.id], held.pop(drop.id))
-    for _, drop in renewed:
-        held.pop(drop.id)
+    for name, (_, value) in raised.items():
+        held[name] = held[name]._replace(reinforcement=value)
+    for united_pair in united:
+        keep, drop = held[united_pair.keep.id], held.pop(united_pair.drop.id)
+        # It gets the turns of both, but stays observed when it was.
+        turn = max((time for time in (keep.turn, drop.turn) if time), default=None)
+        importance = max(keep.importance, drop.importance)
+        held[keep.id] = keep._replace(importance=importance, heard=turn or keep.heard, turn=turn)
+    for one in renewed:
+        held.pop(one.drop.id)
     return list(held.values())
-
-
-def _together(keep: Weighed, drop: Weighed) -> Weighed:
-    """The one kept as it will be weighed: it gets the turns of both, but stays observed when it was."""
-    turn = max((time for time in (keep.turn, drop.turn) if time), default=None)
-    return keep._replace(
-        importance=max(keep.importance, drop.importance), heard=turn or keep.heard, turn=turn
-    )

@@ -32,11 +32,7 @@ _UNWEIGHED = "nobody weighed it"
 
 
 def session_of(scope: Scope) -> str:
-    """The scope's session.
-
-    Raises:
-        BadInput: it names none.
-    """
+    """The scope's session; BadInput where it names none."""
     if scope.session is None:
         raise BadInput("this needs a scope with a session, e.g. scope.within('main')")
     return scope.session

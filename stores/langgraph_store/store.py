@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from langgraph.store.base import (
     BaseStore,
@@ -74,13 +74,8 @@ class _Home:
     close: Callable[[], None]
 
 
-class _Write(NamedTuple):
-    """A put or, where `value` is None, a delete."""
-
-    op: PutOp
-    value: str | None
-    texts: Texts
-
+_Write = tuple[PutOp, str | None, Texts]
+"""A put or, where there is no value, a delete; and the texts of the value that are embedded."""
 
 _Found = tuple[StoredItem, float | None]
 """An item, and the cosine of its nearest vector with the query, -1 to 1; None without a query."""
@@ -142,7 +137,7 @@ class MemcycleStore(BaseStore):
         writes = [self._prepared(home, op) for op in last.values()]
         vectors: dict[str, Vector] = {}
         if home.embedder is not None:
-            texts = [text for one in writes for _, text in one.texts]
+            texts = [text for _, _, of_item in writes for _, text in of_item]
             asked = [_question(home, op) for op in ops if isinstance(op, SearchOp)]
             vectors = home.embedder.of([*texts, *filter(None, asked)])
         now = home.bank.world.now()
@@ -161,11 +156,11 @@ class MemcycleStore(BaseStore):
 
     def _prepared(self, home: _Home, op: PutOp) -> _Write:
         if op.value is None:
-            return _Write(op, None, [])
+            return op, None, []
         value = home.bank.redactor.data(json.loads(_to_json(op)))
         fields = (self.index_config or {}).get("fields")
         paths = paths_of(op, fields) if home.embedder is not None else []
-        return _Write(op, json.dumps(value), texts_at(value, paths))
+        return op, json.dumps(value), texts_at(value, paths)
 
     def _read(
         self, home: _Home, ops: Sequence[Op], vectors: dict[str, Vector], now: datetime
@@ -314,12 +309,12 @@ def _to_json(op: PutOp) -> str:
 def _write(
     conn: sqlite3.Connection, write: _Write, vectors: dict[str, Vector], embedder: str, now: datetime
 ) -> None:
-    op = write.op
-    if write.value is None:
+    op, value, texts = write
+    if value is None:
         items.delete(conn, op.namespace, op.key)
         return
-    row = items.put(conn, op.namespace, op.key, write.value, now=now, ttl=op.ttl)
-    items.put_vectors(conn, row, [(path, vectors[text]) for path, text in write.texts], embedder)
+    row = items.put(conn, op.namespace, op.key, value, now=now, ttl=op.ttl)
+    items.put_vectors(conn, row, [(path, vectors[text]) for path, text in texts], embedder)
 
 
 def _question(home: _Home, op: SearchOp) -> str | None:

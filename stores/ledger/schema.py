@@ -115,17 +115,18 @@ CREATE INDEX lexical_words_scope ON lexical_words (scope, speaker, own, dated, b
 # `part` counts how often the session was committed and reopened, from 1; `committed_position` is where the
 # last committed part ends; `reports` is an object of `SessionReport` by part. The `turns` and `refs` of a
 # probe are the ids of the turns and entries whose words its `data` may hold, so that it goes with them.
-_EXAMINATION = """
-CREATE TABLE sessions_with_parts (
-    seq INTEGER PRIMARY KEY,
-    scope_key TEXT NOT NULL, user TEXT NOT NULL, workspace TEXT NOT NULL, session TEXT NOT NULL,
+_SESSIONS = """scope_key TEXT NOT NULL, user TEXT NOT NULL, workspace TEXT NOT NULL, session TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('open', 'verifying', 'committed', 'committed_unverified')),
     part INTEGER NOT NULL DEFAULT 1, reason TEXT NOT NULL DEFAULT '', reports TEXT NOT NULL DEFAULT '{}',
     last_position INTEGER NOT NULL DEFAULT 0,
     closed_position INTEGER NOT NULL DEFAULT 0,
     committed_position INTEGER NOT NULL DEFAULT 0,
     touched_at TEXT NOT NULL,
-    UNIQUE (scope_key, session)
+    UNIQUE (scope_key, session)"""
+_EXAMINATION = f"""
+CREATE TABLE sessions_with_parts (
+    seq INTEGER PRIMARY KEY,
+    {_SESSIONS}
 );
 INSERT INTO sessions_with_parts (
     seq, scope_key, user, workspace, session, status, last_position, closed_position, touched_at
@@ -143,7 +144,7 @@ CREATE TABLE probes (
 CREATE INDEX probes_order ON probes (scope_key, session, part, n);
 
 CREATE INDEX events_undoes ON events (scope_key, undoes) WHERE undoes IS NOT NULL;
-"""
+"""  # noqa: S608 - a constant of ours
 
 _MENTIONS = """
 CREATE TABLE mentions (
@@ -216,17 +217,10 @@ CREATE TABLE item_gone (vector INTEGER PRIMARY KEY, embedder TEXT NOT NULL);
 """
 
 # A forgotten session's number is never given again: one begun anew under its name is another session.
-_NUMBERED = """
+_NUMBERED = f"""
 CREATE TABLE sessions_numbered (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    scope_key TEXT NOT NULL, user TEXT NOT NULL, workspace TEXT NOT NULL, session TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('open', 'verifying', 'committed', 'committed_unverified')),
-    part INTEGER NOT NULL DEFAULT 1, reason TEXT NOT NULL DEFAULT '', reports TEXT NOT NULL DEFAULT '{}',
-    last_position INTEGER NOT NULL DEFAULT 0,
-    closed_position INTEGER NOT NULL DEFAULT 0,
-    committed_position INTEGER NOT NULL DEFAULT 0,
-    touched_at TEXT NOT NULL,
-    UNIQUE (scope_key, session)
+    {_SESSIONS}
 );
 INSERT INTO sessions_numbered (
     seq, scope_key, user, workspace, session, status, part, reason, reports, last_position, closed_position,
@@ -235,7 +229,7 @@ INSERT INTO sessions_numbered (
     closed_position, committed_position, touched_at FROM sessions;
 DROP TABLE sessions;
 ALTER TABLE sessions_numbered RENAME TO sessions;
-"""
+"""  # noqa: S608 - a constant of ours
 
 # Vectors of single words were kept for a while; they gained 0.4 points of recall, and went.
 _ENTRY_WORDS = """

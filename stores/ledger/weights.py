@@ -1,13 +1,14 @@
 """What weighs entries: their reinforcement, the names that questions named (table `mentions`), when each was
 last heard of."""
 
+import itertools
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from memcycle.core.entry import Granularity, Kind
+from memcycle.core.entry import MOST, Granularity, Kind, reinforced
 from memcycle.core.scope import Scope
 from memcycle.stores.ledger.entries import SEEN
 
@@ -30,15 +31,6 @@ class Weighed(NamedTuple):
     turn: datetime | None = None
 
 
-class Named(NamedTuple):
-    """An active entry that may be reinforced, with the names it holds, casefolded."""
-
-    row: int
-    id: str
-    reinforcement: float
-    names: frozenset[str]
-
-
 def mention(conn: sqlite3.Connection, scope: Scope, names: Iterable[str]) -> None:
     """Counts names, casefolded; each once a call."""
     folded = sorted({name.strip().casefold() for name in names} - {""})
@@ -47,12 +39,6 @@ def mention(conn: sqlite3.Connection, scope: Scope, names: Iterable[str]) -> Non
         " ON CONFLICT (scope_key, name) DO UPDATE SET times = times + 1",
         [(scope.key, name) for name in folded],
     )
-
-
-def mentioned(conn: sqlite3.Connection, scope: Scope) -> dict[str, int]:
-    """How often each name was named since the last `clear_mentions`, by casefolded name."""
-    found = conn.execute("SELECT name, times FROM mentions WHERE scope_key = ?", (scope.key,))
-    return dict(found.fetchall())
 
 
 def clear_mentions(conn: sqlite3.Connection, scope: Scope) -> None:
@@ -77,17 +63,24 @@ def weighed(conn: sqlite3.Connection, scope: Scope, wall: str | None) -> list[We
     ]
 
 
-def named(conn: sqlite3.Connection, scope: Scope, *, below: float) -> list[Named]:
-    """Active entries of the base scope that name somebody or something, reinforced less than `below`."""
+def raised(conn: sqlite3.Connection, scope: Scope) -> dict[str, tuple[int, float]]:
+    """Active entries that questions named since the last `clear_mentions`: by id the integer key and the new
+    reinforcement."""
+    counted = conn.execute("SELECT name, times FROM mentions WHERE scope_key = ?", (scope.key,)).fetchall()
+    if not counted:
+        return {}
+    waiting, rises = dict(counted), dict[str, tuple[int, float]]()
     found = conn.execute(
         "SELECT row, id, reinforcement, persons, entities FROM entries WHERE scope_key = ?"
         " AND status = 'active' AND reinforcement < ? AND (persons <> '[]' OR entities <> '[]') ORDER BY row",
-        (scope.key, below),
+        (scope.key, MOST),
     )
-    return [
-        Named(row, name, reinforcement, _names(persons, entities))
-        for row, name, reinforcement, persons, entities in found
-    ]
+    for row, entry, before, *names in found:
+        held = {name.casefold() for name in itertools.chain(*map(json.loads, names))}
+        times = sum(waiting[name] for name in held & waiting.keys())
+        if times:
+            rises[entry] = row, reinforced(before, times)
+    return rises
 
 
 def reinforce(conn: sqlite3.Connection, values: Mapping[int, float]) -> None:
@@ -102,8 +95,3 @@ def reinforce(conn: sqlite3.Connection, values: Mapping[int, float]) -> None:
 
 def _time(stored: str | None) -> datetime | None:
     return datetime.fromisoformat(stored) if stored else None
-
-
-def _names(*lists: str) -> frozenset[str]:
-    read: Iterable[list[str]] = map(json.loads, lists)
-    return frozenset(name.casefold() for names in read for name in names)
