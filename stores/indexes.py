@@ -51,22 +51,14 @@ class Vectors:
             embedder.expect(recorded[1])
 
     def require_match(self) -> tuple[str, int] | None:
-        """Refuses to mix vectors; gives id and dimension of the recorded embedder, if one is.
-
-        Raises:
-            EmbedderMismatch: the ledger's vectors come from another embedder.
-        """
+        """Refuses (EmbedderMismatch) to mix vectors; gives id and dimension of the recorded embedder, if any."""
         recorded = self._record()
         if recorded is not None and recorded[0] != self.id:
             raise self._mismatch(*recorded)
         return recorded
 
     def of(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """Vectors by text; a zero one for a blank text.
-
-        Raises:
-            EmbeddingFailed, or what the provider raises.
-        """
+        """Vectors by text; a zero one for a blank text. Raises EmbeddingFailed, or what the provider does."""
         vectors = self.embedder.of(texts)
         if vectors:
             self._write_down()
@@ -164,12 +156,7 @@ class Indexes:
         *,
         repair: bool,
     ) -> Self:
-        """Loads no model and opens no index yet.
-
-        Raises:
-            EmbedderMismatch: the ledger's vectors come from another embedder, and it is no `repair`.
-            StoreError: unknown embedder.
-        """
+        """Loads no model and opens no index yet. Refuses an unknown embedder, and, unless `repair`, another."""
         # These load libraries that commands which only read do without.
         from memcycle.stores.embedders import open_embedder
         from memcycle.stores.search.search import Search
@@ -215,9 +202,6 @@ class Indexes:
         """No write of this process waits for the index meanwhile; at the end it has taken all in.
 
         A search that needs the index brings it up to date itself.
-
-        Args:
-            batch: As in `Mirror.drain`.
         """
         with self._lock:
             self._held += 1

@@ -69,10 +69,7 @@ class WriterLock:
         self._lock = FileLock(home / LOCK_FOLDER / "writer.lock", thread_local=False)
 
     def acquire(self, timeout: float) -> Self:
-        """Takes the lock.
-
-        Args:
-            timeout: Seconds to wait for another process to let go.
+        """Takes the lock, waiting so many seconds for another process to let go.
 
         Raises:
             StoreBusy: another process, or another opening in this one, holds it. Names the pid.
@@ -324,10 +321,6 @@ def open_client(
         store: Id of the home's memory. Its collections carry it in their names: homes share a server, not
             memories. A copied home has the same id, so give it another server.
         fresh: Removes what is there first, even if damaged.
-
-    Raises:
-        StoreBusy: another process writes the embedded index.
-        StoreError: it cannot be opened or does not answer.
     """
     prefix = f"memcycle-{store}-"
     if settings.chroma_url:

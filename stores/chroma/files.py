@@ -34,7 +34,7 @@ Stamp = tuple[int, int, int]
 class Slack:
     """The unused ends of the vector files under a Chroma directory. Not thread-safe.
 
-    Blank only while Chroma writes nothing there: between calls, or when it is closed.
+    Blank only while Chroma writes nothing there: between calls, or when it is closed. May raise OSError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,17 +54,13 @@ class Slack:
         )
 
     def blank(self) -> None:
-        """Blanks all files, whenever they were written. Raises OSError, as the next."""
+        """Blanks all files, whenever they were written."""
         self._seen.clear()
         self._unknown.clear()
         self.blank_changed()
 
     def blank_changed(self) -> None:
-        """Blanks the files that were written since the last look; 0.3 ms where 32 collections have none.
-
-        Raises:
-            OSError: a file cannot be read or written.
-        """
+        """Blanks the files that were written since the last look; 0.3 ms where 32 collections have none."""
         if not self._path.is_dir():
             return
         for folder in os.scandir(self._path):
@@ -171,14 +167,10 @@ def free(path: Path, slack: Slack) -> None:
 
 
 def free_server(path: Path) -> str | None:
-    """Frees the directory of a `chroma run` server that was stopped.
-
-    Returns:
-        Which files could not be cleaned, and what to do; else None.
+    """Frees the directory of a `chroma run` server that was stopped; gives `Slack.note`.
 
     Raises:
         BadInput: no Chroma database is there, or a process has it open. Names its pid.
-        StoreError: it cannot be done now.
     """
     if not (path / DATABASE).is_file():
         raise BadInput(f"{path} holds no {DATABASE}: name the folder that `chroma run --path` was given")

@@ -41,6 +41,9 @@ _log = logging.getLogger(__name__)
 class Mirror:
     """The index as a copy of the ledger's active entries. Thread-safe.
 
+    What needs the index raises StoreError where it cannot be opened or reached, and StoreBusy where another
+    process has it: what is left or owed waits.
+
     Attributes:
         settings, ledger: Those of the home.
         elsewhere: Whether another process had the embedded index when this one last looked.
@@ -55,11 +58,7 @@ class Mirror:
         self._file_lock = FileLock(settings.home / LOCK_FOLDER / DRAIN_LOCK, thread_local=False)
 
     def claim(self) -> None:
-        """Takes the embedded index, for what nobody else may do beside; one that cannot be opened, too.
-
-        Raises:
-            StoreBusy: another process has it, and did not let go in time. Names the pid.
-        """
+        """Takes the embedded index, for what nobody else may do beside; one that cannot be opened, too."""
         if self.settings.chroma_url:
             return
         try:
@@ -71,11 +70,7 @@ class Mirror:
             _log.warning("the index cannot be opened: %s", error)
 
     def at_hand(self) -> bool:
-        """Whether this process writes the index: a server's, or the embedded one, taken where it is free.
-
-        Raises:
-            StoreError: it cannot be opened.
-        """
+        """Whether this process writes the index: a server's, or the embedded one, taken where it is free."""
         if self.settings.chroma_url:
             return True
         with self._opening:
@@ -86,12 +81,7 @@ class Mirror:
             return not self.elsewhere
 
     def index(self) -> ChromaIndex:
-        """The index, opened if it was not, whatever the outbox holds.
-
-        Raises:
-            StoreBusy: another process writes the embedded index.
-            StoreError: it cannot be opened.
-        """
+        """The index, opened if it was not, whatever the outbox holds."""
         with self._opening:
             if self._index is None:
                 client = self._connect(self.settings.lock_timeout)
@@ -134,9 +124,6 @@ class Mirror:
 
         Returns:
             How many outbox rows were worked off.
-
-        Raises:
-            StoreError: the index cannot be reached; what is left waits.
         """
         size, done = batch or self.settings.serving_batch, 0
         with self.ledger.read() as conn:
@@ -169,10 +156,6 @@ class Mirror:
 
         From a server's collections it is deleted; its files are its operator's (see `operator_note`). What is
         in an embedded index that another process has stays owed: that one wipes it at its next step.
-
-        Raises:
-            StoreBusy: another process is writing the index. All is owed still.
-            StoreError: the index cannot be wiped now. The ledger is, and the rest is owed still.
         """
         with self.ledger.read() as conn:
             mark = meta.owed_compaction(conn)
@@ -194,11 +177,7 @@ class Mirror:
                     meta.compacted(conn, mark)
 
     def wipe_index(self) -> None:
-        """What `wipe` does in the index, also of what other processes deleted; the ledger's file is left.
-
-        Raises:
-            StoreError: as `wipe`.
-        """
+        """What `wipe` does in the index, also of what other processes deleted; the ledger's file is left."""
         with self.ledger.read() as conn:
             if not meta.owed_scrubs(conn):
                 return
@@ -236,11 +215,7 @@ class Mirror:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """One drain at a time: a late upsert of one must not undo the delete of another. May be nested.
-
-        Raises:
-            StoreBusy: another process brings the index up to date.
-        """
+        """One drain at a time: a late upsert of one must not undo the delete of another. May be nested."""
         with self._draining:
             try:
                 self._file_lock.acquire(timeout=BUSY_SECONDS)
