@@ -411,19 +411,15 @@ class Bank:
         ]
 
     decline = _note(meta.decline)
-
     declined = _look(meta.declined)
 
     def edit(self, scope: Scope, entry_id: str, text: str, *, why: str = "") -> Entry:
         """Replaces an entry by one with another text and returns that; see `edits.revise`."""
         vectors = self.indexes.attended().vectors
         text, why = self.redactor.text(text), self.redactor.text(why)
-        found = vectors.of_all_that_can([text])
-        embedder = vectors.id if text in found else None
+        vector = vectors.of_all_that_can([text]).get(text)
         with self._write(follow=True) as writer:
-            return edits.revise(
-                writer, scope, entry_id, text, vector=found.get(text), embedder=embedder, why=why
-            )
+            return edits.revise(writer, scope, entry_id, text, vector=vector, embedder=vectors.id, why=why)
 
     def undo(self, scope: Scope, entry_id: str) -> Entry:
         """Takes back the last replacement or deletion in an entry's chain; see `undo.undo`."""

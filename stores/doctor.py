@@ -119,9 +119,6 @@ def check(
         mirror: None where only the ledger is open: the index is not looked at.
         embedder: Id of the embedder in use.
         alone: Whether no other process can be examining a session of the home.
-
-    Raises:
-        LedgerDamaged: too damaged to be read.
     """
     now = ledger.world.now()
     with ledger.read() as conn:
@@ -261,12 +258,8 @@ def mend(
     """Checks, mends one kind, and checks again, until nothing is found that was not tried. Safe to repeat.
 
     One after another, since what one step mends may be why another was found. A damaged ledger is left as it
-    is: to write into it may cost more of it.
-
-    Args:
-        indexes: Claimed for writing.
-        commit: `Bank.commit_session`.
-        alone: Whether no other process can be examining a session of the home.
+    is: to write into it may cost more of it. `commit` is `Bank.commit_session`; `alone` as in `check`: then
+    sessions under examination were broken off.
     """
     mirror = indexes.mirror
 
@@ -352,13 +345,10 @@ def renew_words(ledger: Ledger, settings: Settings) -> None:
 
 
 def reembed(ledger: Ledger, settings: Settings, indexes: "Indexes") -> int:
-    """Makes every vector anew with the present embedder; ids, texts and times stay.
+    """Makes every vector anew with the present embedder, and says how many; ids, texts and times stay.
 
     One transaction: a home never holds vectors of two embedders, whatever stops this in the middle. Those of
     the items of a LangGraph store follow, and are refused until then.
-
-    Returns:
-        How many entries were embedded.
     """
     # These load LangGraph, which opening a bank does without.
     from memcycle.stores.langgraph_store.vectors import reembed_items

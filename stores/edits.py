@@ -261,14 +261,7 @@ def _erase(writer: Writer, scope: Scope, edit: Edit) -> str:
 
 
 def revise(
-    writer: Writer,
-    scope: Scope,
-    target_id: str,
-    text: str,
-    *,
-    vector: Vector | None,
-    embedder: str | None,
-    why: str,
+    writer: Writer, scope: Scope, target_id: str, text: str, *, vector: Vector | None, embedder: str, why: str
 ) -> Entry:
     """Replaces an entry by one with another text that keeps everything else; the same text changes nothing.
 
@@ -286,7 +279,8 @@ def revise(
         raise BadInput("the new text is empty; use forget to remove an entry")
     if text == target.entry.text:
         return target.entry
-    successor = _successor(target.entry, text, embedder)
+    embedder_id = None if vector is None else embedder
+    successor = _successor(target.entry, text, embedder_id)
     twin = writer.duplicate(successor)
     if twin is not None and twin.entry.id != target.entry.id:
         taken = {"turns": united(twin.entry.turns, target.entry.turns)}
@@ -297,7 +291,7 @@ def revise(
     if earlier is None:
         stored = writer.insert(successor, vector)
     else:
-        stored = writer.revive(earlier, target.entry.status, vector, embedder)
+        stored = writer.revive(earlier, target.entry.status, vector, embedder_id)
     return writer.supersede(target, stored, fresh=True, leaves="corrected", actor=PERSON, why=why).entry
 
 

@@ -12,7 +12,7 @@ from memcycle.stores.ledger import entries, events, links, meta, outbox, probes,
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.schema import OF_A_SCOPE
 from memcycle.stores.search import lexical
-from memcycle.stores.writer import Writer
+from memcycle.stores.writer import Writer, united
 
 
 def holders(conn: sqlite3.Connection, entry: Entry) -> list[StoredEntry]:
@@ -24,15 +24,15 @@ def holders(conn: sqlite3.Connection, entry: Entry) -> list[StoredEntry]:
     related = entries.by_turns(conn, entry.scope, entry.turns)
     names = {one.speaker for one in (stored.entry for stored in related) if one.speaker}
     words = _words(entry.text, names | set(entry.persons))
+
+    def shares(text: str) -> bool:
+        return bool(words & set(content_stems(text))) or (not words and text == entry.text)
+
+    whole = entry.granularity == "raw"
     return [
         one
         for one in related
-        if one.entry.id != entry.id
-        and (
-            one.entry.granularity != "fact"
-            or entry.granularity == "raw"
-            or _shares(one.entry.text, words, entry.text)
-        )
+        if one.entry.id != entry.id and (whole or one.entry.granularity != "fact" or shares(one.entry.text))
     ]
 
 
@@ -61,15 +61,11 @@ def asked_away(
     own = {one.entry.id for one in chosen}
     told = [stored.entry for stored in chosen if stored.entry.granularity != "episode"]
     held = {one.entry.id: one for entry in told for one in holders(conn, entry)}
-    return [
-        *chosen,
-        *(
-            one
-            for one in held.values()
-            if one.entry.id not in own
-            and (one.entry.granularity != "fact" or set(words) & set(based(content_stems(one.entry.text))))
-        ),
-    ]
+    for one in held.values():
+        says_it = set(words) & set(based(content_stems(one.entry.text)))
+        if one.entry.id not in own and (one.entry.granularity != "fact" or says_it):
+            chosen.append(one)
+    return chosen
 
 
 def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
@@ -84,17 +80,19 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     ids = {one.entry.id for one in chosen}
     said = [turn for one in chosen if one.entry.granularity == "raw" for turn in one.entry.turns]
     gone = turns.by_ids(conn, scope, said)
-    _drop_probes(writer, scope, said, ids)
+    dropped = probes.holding(conn, scope, said, ids)
+    unweighed = [one for one in dropped if one.repair is not None and one.repair.state == "written"]
+    undo.retract_repairs(writer, scope, unweighed, "what it was examined with was forgotten")
+    probes.delete(conn, scope, dropped)
     chosen = list(entries.by_ids(conn, scope, ids).values())
-    meta.bury(
-        conn,
-        scope,
-        "turn",
-        [*turns.identities(conn, scope, said), *(turns.identity_of(turn) for turn in gone.values())],
-    )
+    identities = map(turns.identity_of, gone.values())
+    meta.bury(conn, scope, "turn", [*turns.identities(conn, scope, said), *identities])
     meta.bury(conn, scope, "text", [one.entry.text for one in chosen if one.entry.granularity != "raw"])
     _mend_chains(writer, scope, chosen, ids)
-    _drop_quotes(writer, scope, said, ids)
+    # Other facts of the removed turns stay, but not the words of the turn that they quote.
+    for one in entries.by_turns(conn, scope, said):
+        if one.entry.id not in ids and one.entry.quote:
+            writer.change(one, quote=None)
     events.erase(conn, scope, ids)
     # A role that was shown these entries may quote them where it says why it changed another.
     speakers = {one.entry.speaker for one in chosen if one.entry.speaker}
@@ -113,8 +111,7 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
 def forget_scope(conn: sqlite3.Connection, scope: Scope) -> int:
     """Removes everything of a base scope, tombstones too: who is erased is unknown, and may come anew.
 
-    Returns:
-        How many entries were removed.
+    Gives how many entries were removed.
     """
     lexical.remove(conn, [row for row, _, _ in entries.texts(conn, scope)])
     # Their triggers note a change for each entry, so the tables of changes come last.
@@ -132,17 +129,12 @@ def _words(text: str, names: Iterable[str]) -> set[str]:
     return set(content_stems(text)) - {stem for name in names for stem in content_stems(name)}
 
 
-def _shares(text: str, words: set[str], whole: str) -> bool:
-    return bool(words & set(content_stems(text))) or (not words and text == whole)
-
-
 def _mend_chains(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry], ids: set[str]) -> None:
     """Ties what a removed entry had replaced to what replaced the removed one."""
     by_id = {one.entry.id: one.entry for one in chosen}
     around = {near for one in ids for near in links.neighbours(writer.conn, scope, one)} - ids
     heirs: dict[str, list[str]] = {}
-    kept = entries.by_ids(writer.conn, scope, around)
-    for survivor in kept.values():
+    for survivor in entries.by_ids(writer.conn, scope, around).values():
         heir = survivor.entry.superseded_by
         if heir not in ids:
             continue
@@ -158,20 +150,6 @@ def _mend_chains(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry], id
             links.put(writer.conn, scope, heir, survivor.entry.id)
     for successor in entries.by_ids(writer.conn, scope, around | heirs.keys()).values():
         earlier = [one for one in successor.entry.supersedes if one not in ids]
-        united = tuple(dict.fromkeys((*earlier, *heirs.get(successor.entry.id, ()))))
-        if united != successor.entry.supersedes:
-            writer.change(successor, supersedes=united)
-
-
-def _drop_probes(writer: Writer, scope: Scope, said: Sequence[str], ids: set[str]) -> None:
-    dropped = probes.holding(writer.conn, scope, said, ids)
-    unweighed = [one for one in dropped if one.repair is not None and one.repair.state == "written"]
-    undo.retract_repairs(writer, scope, unweighed, "what it was examined with was forgotten")
-    probes.delete(writer.conn, scope, dropped)
-
-
-def _drop_quotes(writer: Writer, scope: Scope, said: Sequence[str], ids: set[str]) -> None:
-    """Other facts of the removed turns stay, but not the words of the turn that they quote."""
-    for one in entries.by_turns(writer.conn, scope, said):
-        if one.entry.id not in ids and one.entry.quote:
-            writer.change(one, quote=None)
+        whole = united(earlier, heirs.get(successor.entry.id, ()))
+        if whole != successor.entry.supersedes:
+            writer.change(successor, supersedes=whole)

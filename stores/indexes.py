@@ -51,7 +51,7 @@ class Vectors:
             embedder.expect(recorded[1])
 
     def require_match(self) -> tuple[str, int] | None:
-        """Refuses (EmbedderMismatch) to mix vectors; gives id and dimension of the recorded embedder, if any."""
+        """Refuses (EmbedderMismatch) to mix vectors; gives id and dimension of the recorded embedder."""
         recorded = self._record()
         if recorded is not None and recorded[0] != self.id:
             raise self._mismatch(*recorded)
@@ -156,7 +156,7 @@ class Indexes:
         *,
         repair: bool,
     ) -> Self:
-        """Loads no model and opens no index yet. Refuses an unknown embedder, and, unless `repair`, another."""
+        """Loads no model and opens no index yet. Refuses unknown embedders and, but for `repair`, another."""
         # These load libraries that commands which only read do without.
         from memcycle.stores.embedders import open_embedder
         from memcycle.stores.search.search import Search

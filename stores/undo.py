@@ -60,10 +60,10 @@ def retract(writer: Writer, scope: Scope, writes: Iterable[tuple[str, str]]) -> 
     return list(dict.fromkeys(changed))
 
 
-def retract_repairs(writer: Writer, scope: Scope, probes: Iterable[Probe], why: str) -> list[str]:
+def retract_repairs(writer: Writer, scope: Scope, probes: Iterable[Probe], why: str) -> None:
     """Takes back what the repairs of these probes wrote, as far as it stands; see `retract`."""
     repairs = [one.repair for one in probes if one.repair is not None and one.repair.stands]
-    return retract(writer, scope, [(str(one.entry), why) for one in repairs])
+    retract(writer, scope, [(str(one.entry), why) for one in repairs])
 
 
 def _retract(writer: Writer, scope: Scope, logged: Logged, why: str) -> bool:
