@@ -34,7 +34,7 @@ from memcycle.core.theta import Theta, Weights
 from memcycle.evals.dataset import Sample
 from memcycle.evals.datasets.locomo import TUNING, load_locomo
 from memcycle.evals.records import NONE, OBSERVATIONS
-from memcycle.evals.subjects import base_scope, store
+from memcycle.evals.run import base_scope, store
 from memcycle.memory import Memory
 from memcycle.stores.search.ranker import NAMES
 from memcycle.stores.search.request import Query, SearchRequest

@@ -24,8 +24,7 @@ from memcycle.evals.ask import AnswerJudge, ask_all, gold_turns, run_steps, scor
 from memcycle.evals.dataset import Question, Sample
 from memcycle.evals.metrics import counted, recall
 from memcycle.evals.records import RULES, reader_of
-from memcycle.evals.run import Progress, Watch
-from memcycle.evals.subjects import base_scope, open_memory, store
+from memcycle.evals.run import Progress, Watch, base_scope, open_memory, store
 from memcycle.evolution.records import EvolveFolder, QuestionRecord, StoredHome, home_key
 from memcycle.evolution.splits import Split
 from memcycle.evolution.task import Request, Task, read_request
@@ -262,12 +261,8 @@ class Lab:
     def _store(self, theta: Theta, name: str, key: str, memory: int) -> None:
         """Stores a conversation, or what is left of it; read anew, what was not extracted is tried again."""
         sample, facts = self.samples[name], self.task.facts
-
-        def told(done: int, total: int) -> None:
-            self.watch(Progress("storing", name, done, total))
-
         with self._opened(theta, name, key, reader_of(facts)) as opened:
-            readings = [store(opened, sample, facts, told) for _ in range(memory + 1)]
+            readings = [store(opened, sample, facts, self.watch) for _ in range(memory + 1)]
         took = {
             "usage": reduce(add_usage, (one.usage for one in readings)),
             "refused": readings[0].refused,

@@ -1,11 +1,13 @@
 """Which questions an evolution learns from, which decide, and which only the final figures see."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from random import Random
 from typing import Literal, get_args
 
 from memcycle.core.errors import BadInput
 from memcycle.evals.dataset import Question, Sample, chosen
+from memcycle.evals.datasets.reading import errors_of
 
 Split = Literal["train", "guard", "held_out"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -77,19 +79,14 @@ def _by_conversation(
 ) -> dict[Split, Asked]:
     found: dict[Split, list[str]] = {}
     for split, spec in specs.items():
-        try:
+        with errors_of(option(split)):
             found[split] = [sample.id for sample in chosen(samples, spec)]
-        except BadInput as error:
-            raise BadInput(f"{option(split)}: {error}") from None
-    names = list(found)
-    for at, split in enumerate(names):
-        for other in names[at + 1 :]:
-            both = [name for name in found[split] if name in found[other]]
-            if both:
-                raise BadInput(
-                    f"{option(split)} and {option(other)} both hold {', '.join(both)}: no figure could be "
-                    "trusted; give each conversation to one split"
-                )
+    for (split, own), (other, theirs) in combinations(found.items(), 2):
+        if both := [name for name in own if name in theirs]:
+            raise BadInput(
+                f"{option(split)} and {option(other)} both hold {', '.join(both)}: no figure could be "
+                "trusted; give each conversation to one split"
+            )
     return {split: [(name, q) for name in own for q in eligible[name]] for split, own in found.items()}
 
 

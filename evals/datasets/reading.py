@@ -25,12 +25,12 @@ def samples_of(path: Path, read: Callable[..., list[Sample]], **how: Any) -> lis
 
 
 @contextmanager
-def errors_of(path: Path) -> Iterator[None]:
-    """Names the file in front of the bad input that is found within."""
+def errors_of(where: Path | str) -> Iterator[None]:
+    """Names the file, or the option, in front of the bad input that is found within."""
     try:
         yield
     except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInput(f"{where}: {error}") from None
 
 
 def distinct(samples: Iterable[tuple[str, Sample]]) -> list[Sample]:
