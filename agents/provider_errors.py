@@ -5,6 +5,7 @@ An SDK that is not loaded has raised nothing, and loading it takes a second: it 
 
 import re
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
@@ -35,16 +36,18 @@ _NAMES = {
 
 def rejects_rung(error: Exception, rung: str) -> bool:
     """Whether the server said that it does not know this way (`json_schema`, `tools`) of asking."""
-    if is_too_long(error) or getattr(error, "status_code", None) not in _UNSUPPORTED:
-        return False
-    said = _said(error)
-    return any(name in said for name in _NAMES.get(rung, ()))
+    return not is_too_long(error) and _refuses(error, _NAMES.get(rung, ()))
 
 
 def rejects_budget(error: Exception) -> bool:
     """Whether the server said that so many output tokens are more than the model has."""
-    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    return getattr(error, "status_code", None) in _UNSUPPORTED and any(name in _said(error) for name in names)
+    return _refuses(error, ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+
+
+def _refuses(error: Exception, names: Iterable[str]) -> bool:
+    """Whether a request was refused for one of these; servers differ in where they say it."""
+    said = f"{error} {getattr(error, 'body', '')}".lower()
+    return getattr(error, "status_code", None) in _UNSUPPORTED and any(name in said for name in names)
 
 
 def reply_in_error(error: Exception) -> AIMessage | None:
@@ -85,11 +88,6 @@ def _cut_reply(error: "LengthFinishReasonError") -> AIMessage:
     )
     text = error.completion.choices[0].message.content or ""
     return AIMessage(text, response_metadata={"finish_reason": "length"}, usage_metadata=counted or None)
-
-
-def _said(error: Exception) -> str:
-    """Message and body in lower case: servers differ in where they say it."""
-    return f"{error} {getattr(error, 'body', '')}".lower()
 
 
 _PASSING = frozenset({408, 409, 425, 429})
