@@ -257,38 +257,42 @@ def _groups(summary: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     return [("all", summary), *by_category]
 
 
-def _shares(own: Mapping[str, Any], field: str, keys: Iterable[int]) -> list[str]:
-    return [number(own[field][str(key)]) for key in keys]
+Column = tuple[str, tuple[str, ...], str]
+"""Its head, where its figures stand in those of a row, and their format."""
 
 
-def _shown(own: Mapping[str, Any]) -> tuple[str, str]:
-    return number(own["shown"]["recall"]), number(own["shown"]["tokens"], ",.0f")
+def _at(field: str, keys: Iterable[int], head: str = "at {}") -> list[Column]:
+    """A share at each k, or within each budget."""
+    return [(head.format(f"{key:,}"), (field, str(key)), ".3f") for key in keys]
+
+
+def _shown(share: str, tokens: str) -> list[Column]:
+    return [(share, ("shown", "recall"), ".3f"), (tokens, ("shown", "tokens"), ",.0f")]
+
+
+def _figure(own: Any, at: tuple[str, ...]) -> Any:
+    return _figure(own[at[0]], at[1:]) if at else own
+
+
+def _table(rows: Iterable[tuple[str, Mapping[str, Any]]], columns: Sequence[Column], first: str = "") -> str:
+    lines = [(name, *(number(_figure(own, at), form) for _, at, form in columns)) for name, own in rows]
+    return table((first, *(head for head, _, _ in columns)), lines)
 
 
 def _recall_table(plan: Plan, summary: Mapping[str, Any]) -> str:
-    heads = ("", "questions", *(f"at {k}" for k in plan.ks), *(f"all of them at {k}" for k in plan.ks))
-    rows = [
-        (
-            name,
-            str(own["n_evidence"]),
-            *_shares(own, "recall", plan.ks),
-            *_shares(own, "all_evidence", plan.ks),
-        )
-        for name, own in _groups(summary)
-    ]
-    shares = _shares(summary, "recall_as_entries", plan.ks)
-    entries = ("all, entries as they are", str(summary["n_evidence"]), *shares, *[""] * len(plan.ks))
+    nothing = dict.fromkeys(summary["all_evidence"])
+    entries = {**summary, "recall": summary["recall_as_entries"], "all_evidence": nothing}
+    rows = [*_groups(summary), ("all, entries as they are", entries)]
+    shares = [*_at("recall", plan.ks), *_at("all_evidence", plan.ks, "all of them at {}")]
     return (
-        table(heads, [*rows, entries])
+        _table(rows, [("questions", ("n_evidence",), "d"), *shares])
         + "\n\nEntries as they are: a fact beside the turn it was read from takes a place of its own."
     )
 
 
 def _budget_table(plan: Plan, summary: Mapping[str, Any]) -> str:
-    budgets = (f"{budget:,}" for budget in plan.budgets)
-    heads = ("", *budgets, f"{plan.k} entries in {plan.token_budget:,}", "tokens of these")
-    shares = ((name, own, _shares(own, "recall_at_tokens", plan.budgets)) for name, own in _groups(summary))
-    return table(heads, [(name, *found, *_shown(own)) for name, own, found in shares])
+    shown = _shown(f"{plan.k} entries in {plan.token_budget:,}", "tokens of these")
+    return _table(_groups(summary), [*_at("recall_at_tokens", plan.budgets, "{}"), *shown])
 
 
 def _ways(summary: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -297,32 +301,17 @@ def _ways(summary: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _lenient_table(summary: Mapping[str, Any]) -> str:
-    fields = {
-        "session_any": "lenient, any session at",
-        "recall": "strict, turns at",
-        "all_evidence": "strict, all turns at",
-    }
-    heads = ("", *(f"{words} {k}" for words in fields.values() for k in LENIENT_KS))
-    rows = [
-        (name, *(cell for field in fields for cell in _shares(own, field, LENIENT_KS)))
-        for name, own in _ways(summary)
-        if name != _words(FULL_CONTEXT)
+    columns = [
+        *_at("session_any", LENIENT_KS, "lenient, any session at {}"),
+        *_at("recall", LENIENT_KS, "strict, turns at {}"),
+        *_at("all_evidence", LENIENT_KS, "strict, all turns at {}"),
     ]
-    return table(heads, rows)
+    return _table([way for way in _ways(summary) if way[0] != _words(FULL_CONTEXT)], columns)
 
 
 def _baselines(plan: Plan, summary: Mapping[str, Any]) -> str:
-    budgets = (f"{budget:,} tokens" for budget in plan.budgets)
-    heads = ("", *(f"at {k}" for k in plan.ks), *budgets, "shown", "tokens shown")
-    rows = [
-        (
-            name,
-            *_shares(own, "recall", plan.ks),
-            *_shares(own, "recall_at_tokens", plan.budgets),
-            *_shown(own),
-        )
-        for name, own in _ways(summary)
-    ]
+    budgets = _at("recall_at_tokens", plan.budgets, "{} tokens")
+    columns = [*_at("recall", plan.ks), *budgets, *_shown("shown", "tokens shown")]
     left_out = [_words(name) for name in BASELINES if summary["baselines"].get(name) is None]
     note = f" Not asked, since nothing of the kind is stored: {', '.join(left_out)}." if left_out else ""
     return (
@@ -330,49 +319,43 @@ def _baselines(plan: Plan, summary: Mapping[str, Any]) -> str:
         "Over the same stored entries, with the same embedder and the same count of tokens: naive RAG is "
         "dense over turns, BM25 and dense are over all that is stored, RRF and weighted sum (min-max) "
         "unite these two, facts only is dense over facts, as langmem and mem0 retrieve; a fact counts for "
-        "its turn." + note + "\n\n" + table(heads, rows)
+        f"its turn.{note}\n\n{_table(_ways(summary), columns)}"
     )
 
 
 def _answers(plan: Plan, summary: Mapping[str, Any]) -> str:
-    heads = ("", "questions", "F1", "BLEU-1", "judged right", "gold turn cited first")
-    shares = ("f1", "bleu1", "accuracy", "first_cited")
-    rows = [
-        (name, str(own["n"]), *(number(own[figure]) for figure in shares))
-        for name, own in [("all", summary), *summary["by_category"].items()]
+    columns = [
+        ("questions", ("n",), "d"),
+        ("F1", ("f1",), ".3f"),
+        ("BLEU-1", ("bleu1",), ".3f"),
+        ("judged right", ("accuracy",), ".3f"),
+        ("gold turn cited first", ("first_cited",), ".3f"),
     ]
+    rows = [("all", summary), *summary["by_category"].items()]
     right, wrong = (number(summary["abstained"][way]) for way in ("right", "wrong"))
     judged = "A judge compared each answer with the gold" if plan.judge else "No judge compared the answers"
     return (
         "## Answers\n\n"
         'Token F1 as LoCoMo\'s own code counts it; an answer that abstains counts as "not mentioned". Over '
         "all, F1 and BLEU-1 leave the adversarial questions out. "
-        f"{judged}.\n\n{table(heads, rows)}\n\n"
+        f"{judged}.\n\n{_table(rows, columns)}\n\n"
         f"Abstained: on {right} of the questions whose answer was never mentioned (right), "
         f"on {wrong} of the others (wrong)."
     )
 
 
 def _cost(summary: Mapping[str, Any]) -> str:
-    times = table(
-        ("milliseconds", "median", "95th percentile"),
-        [
-            (name, number(own["p50"], ",.1f"), number(own["p95"], ",.1f"))
-            for name, own in summary["milliseconds"].items()
-            if own["p50"] is not None
-        ],
-    )
-    usage = summary["usage"]
+    rows = [(name, own) for name, own in summary["milliseconds"].items() if own["p50"] is not None]
+    columns = [("median", ("p50",), ",.1f"), ("95th percentile", ("p95",), ",.1f")]
+    times = _table(rows, columns, "milliseconds")
+    usage = sorted(summary["usage"].items())
     if not usage:
         return f"## Cost\n\nNo model was called.\n\n{times}"
-    rows = [
-        (role, *(f"{count[key]:,}" for key in ("calls", "input_tokens", "output_tokens")))
-        for role, count in sorted(usage.items())
-    ]
+    heads = {"calls": "calls", "input_tokens": "tokens read", "output_tokens": "tokens written"}
     calls = number(summary["calls_per_question"], ",.1f")
     return (
         f"## Cost\n\n{times}\n\nCalls a question, on average, judging included: {calls}. In all:\n\n"
-        + table(("role", "calls", "tokens read", "tokens written"), rows)
+        + _table(usage, [(head, (key,), ",") for key, head in heads.items()], "role")
     )
 
 
