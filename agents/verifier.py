@@ -3,31 +3,36 @@
 Where it fails the first answer stands.
 """
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import override
 
-from memcycle.agents.answerer import AnswererInput
-from memcycle.agents.views import RoleOutput
+from memcycle.agents.answerer import Style
+from memcycle.agents.views import MemoryView, RoleInput, RoleOutput, TurnView
 
 
-class VerifierInput(AnswererInput):
-    """The answer with what it was made from.
+class VerifierInput(RoleInput):
+    """The answer with the evidence it was made from, chronological, numbered from 0.
 
     Attributes:
         answer: What was answered; where not `answerable`, how it abstained.
         candidates: True weighs two or three possible answers against each other, False checks this one.
     """
 
+    question: str
     answer: str
     answerable: bool
+    evidence: list[MemoryView]
+    window: list[TurnView] = []
+    style: Style = "short"
     candidates: bool = False
+    now: AwareDatetime
 
     @override
     def placeholders(self) -> dict[str, str]:
         values = super().placeholders()
         del values["candidates"]
-        return {**values, "style": self.style, "way": "multi_candidate" if self.candidates else "strict"}
+        return {**values, "way": "multi_candidate" if self.candidates else "strict"}
 
 
 class VerifierOutput(RoleOutput):

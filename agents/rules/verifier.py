@@ -1,6 +1,6 @@
 """Verifier without a model: an answer stands where words of the right person hold it (EvolveMem 3.2)."""
 
-from memcycle.agents.answerer import AnswererOutput
+from memcycle.agents.answerer import AnswererInput, AnswererOutput
 from memcycle.agents.rules.answerer import answerer, candidates
 from memcycle.agents.rules.content import content
 from memcycle.agents.rules.evidence import passages, read_question, speakers_of
@@ -16,7 +16,7 @@ def verifier(value: VerifierInput) -> VerifierOutput:
     """
     parsed = read_question(value.question, speakers_of(value.evidence, value.window), value.now)
     given = AnswererOutput(answer=value.answer, answerable=True, confidence=0.3, extractive=True)
-    own = answerer(value)
+    own = answerer(AnswererInput(**{name: getattr(value, name) for name in AnswererInput.model_fields}))
     draft = own if own.answer == value.answer else given
     able = [one.memory for one in candidates(parsed, passages(parsed, value.evidence))]
     names = [memory.speaker for memory in able if memory.speaker]
