@@ -16,15 +16,7 @@ from memcycle.core.jsonl import WORDLESS, Unread
 from memcycle.core.messages import clean_text, image_note
 from memcycle.core.turn import Conversation, Session, Turn, turn_id
 from memcycle.evals.dataset import GivenFact, Question, Sample
-from memcycle.evals.datasets.reading import (
-    answer_text,
-    list_in,
-    object_in,
-    samples_of,
-    text_in,
-    time_in,
-    turn_of,
-)
+from memcycle.evals.datasets.reading import answer_text, list_in, object_in, samples_of, text_in, time_in
 from memcycle.evals.metrics import ADVERSARIAL, MULTI_HOP, OPEN_DOMAIN
 
 CATEGORIES = {1: MULTI_HOP, 2: "temporal", 3: OPEN_DOMAIN, 4: "single-hop", 5: ADVERSARIAL}
@@ -94,7 +86,8 @@ def _turn(where: str, session: str, position: int, item: Any, time: datetime) ->
     where = f"{where}, turn {position}"
     speaker, said = (text_in(where, object_in(where, item), key) for key in ("speaker", "text"))
     text = " ".join(part for part in (clean_text(said), image_note(item.get("blip_caption"))) if part)
-    return turn_of(session, position, clean_text(speaker) or "unknown", text, time) if text else None
+    who = clean_text(speaker) or "unknown"
+    return Turn.at(session, position, speaker=who, text=text, time=time) if text else None
 
 
 def _question(name: str, number: int, item: Any, known: set[str]) -> Question:

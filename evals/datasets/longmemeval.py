@@ -28,7 +28,6 @@ from memcycle.evals.datasets.reading import (
     samples_of,
     text_in,
     time_in,
-    turn_of,
     unused,
 )
 
@@ -106,4 +105,5 @@ def _turn(where: str, session: str, position: int, item: Any, time: datetime) ->
         role = read_role(item.get("role"))
     except ValueError as error:
         raise BadInput(f"{where}: {error}") from None
-    return turn_of(session, position, item["role"], text, time, role=role) if text else None
+    said = {"speaker": item["role"], "role": role, "text": text, "time": time}
+    return Turn.at(session, position, **said) if text else None

@@ -25,15 +25,7 @@ from memcycle.core.errors import BadInput
 from memcycle.core.messages import clean_text
 from memcycle.core.turn import Conversation, MessageType, Session, Turn, read_time
 from memcycle.evals.dataset import Question, Sample
-from memcycle.evals.datasets.reading import (
-    answer_text,
-    list_in,
-    object_in,
-    samples_of,
-    text_in,
-    turn_of,
-    unused,
-)
+from memcycle.evals.datasets.reading import answer_text, list_in, object_in, samples_of, text_in, unused
 
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}(?::\d{2})?")
 _TIME_OF_MESSAGE = re.compile(rf"\btime:?\s*'?({_TIME.pattern})")
@@ -163,7 +155,8 @@ def _turns(where: str, said: Sequence[_Said], times: Sequence[datetime]) -> list
     places: dict[str, int] = {}
     for one, time in zip(said, times, strict=True):
         place = places[one.session] = places.get(one.session, 0) + 1
-        turns.append(turn_of(one.session, place, one.speaker, one.text, time, role=one.role))
+        words = {"speaker": one.speaker, "role": one.role, "text": one.text}
+        turns.append(Turn.at(one.session, place, time=time, **words))
     return turns
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from memcycle.core.errors import BadInput
 from memcycle.core.jsonl import read_file
-from memcycle.core.turn import MessageType, Turn, turn_id
 from memcycle.evals.dataset import Sample
 
 
@@ -40,21 +39,6 @@ def distinct(samples: Iterable[tuple[str, Sample]]) -> list[Sample]:
         if found.setdefault(sample.id, sample) is not sample:
             raise BadInput(f"{where}: there is a conversation {sample.id!r} already")
     return list(found.values())
-
-
-def turn_of(
-    session: str, position: int, speaker: str, text: str, time: datetime, *, role: MessageType = "human"
-) -> Turn:
-    """A turn whose id is its place, so that there is no duplicate."""
-    return Turn(
-        id=turn_id(session, position),
-        session=session,
-        position=position,
-        speaker=speaker,
-        role=role,
-        text=text,
-        time=time,
-    )
 
 
 def time_in(where: str, words: str, form: str, like: str, zone: tzinfo) -> datetime:

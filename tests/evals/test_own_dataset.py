@@ -41,7 +41,7 @@ def conversation(*questions, turns=(TURN,), **fields):
 @pytest.mark.parametrize(
     ("records", "words"),
     [
-        ([7], ["record 1", "not a JSON object"]),
+        ([7], ["record 1", "a JSON object"]),
         ([conversation(id=None)], ["record 1", "'id'"]),
         ([conversation(), conversation()], ["record 2", "'chat' already"]),
         ([{"id": "chat"}], ["'chat'", "'turns'"]),
