@@ -6,8 +6,9 @@ broke off is found again by what it was doing, whoever ingests the same conversa
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import TypeVar, cast
 
@@ -52,7 +53,7 @@ class IngestRuns:
             known = memory.threads_under(thread_id, user=scope.user, workspace=scope.workspace)
             self._finished = {one.thread_id: one.finished for one in known}
         elif memory.threads is not None:
-            self.thread_id = memory.threads.new_id()
+            self.thread_id = memory.threads.world.new_id()
 
     def label(self, scope: Scope, content: Sequence[str]) -> str:
         """What tells a run from the others: the same for the same content of the same session."""
@@ -63,8 +64,8 @@ class IngestRuns:
         """The thread of this label's run that broke off, or waits for a person."""
         return next((one for one in self._of(label) if not self._finished[one]), None)
 
-    def run(self, scope: Scope, label: str, begin: Callable[[str | None], R]) -> R:
-        """Goes on with the run of this label where one is open, else begins one.
+    def run(self, scope: Scope, label: str, begin: Callable[..., R]) -> R:
+        """Goes on with the run of this label where one is open, else begins one on a thread of its own.
 
         Raises:
             Waits: it waits for a person, and nobody decides.
@@ -74,7 +75,8 @@ class IngestRuns:
             result = self._resumed(scope, opened, None)
         else:
             number = len(self._of(label)) + 1
-            result = begin(None if self.thread_id is None else f"{self.thread_id}.{label}.{number}")
+            thread_id = None if self.thread_id is None else f"{self.thread_id}.{label}.{number}"
+            result = begin(user=scope.user, workspace=scope.workspace, thread_id=thread_id)
         while result.pending is not None:
             decisions = self._decide(result.pending)
             if decisions is None:
@@ -144,15 +146,12 @@ def ingest(
     started, scope = perf_counter(), memory.scope(user, workspace)
     runs = IngestRuns(memory, scope, thread_id, decide)
     size = chunk_turns or memory.settings.theta.extraction.new_turns
-    total, done, result = (
-        len(conversation.turns),
-        0,
-        Ingested(thread_id=runs.thread_id, warnings=[*conversation.notes]),
-    )
+    total, done = len(conversation.turns), 0
+    result = Ingested(thread_id=runs.thread_id, warnings=[*conversation.notes])
     try:
         for session in conversation.sessions:
             within = scope.within(session.name)
-            for chunk in _chunks(session.turns, size):
+            for chunk in (session.turns[at : at + size] for at in range(0, len(session.turns), size)):
                 new = _add(runs, within, chunk, result)
                 done += len(chunk)
                 on_progress(Progress(chunk[0].id, chunk[-1].id, done, total, new))
@@ -160,11 +159,6 @@ def ingest(
     except Waits as waits:
         result.pending = waits.pending
     return result.model_copy(update={"seconds": round(perf_counter() - started, 3)})
-
-
-def _chunks(turns: Sequence[Turn], size: int) -> Iterator[Sequence[Turn]]:
-    for start in range(0, len(turns), size):
-        yield turns[start : start + size]
 
 
 _ADDED = ("turns", "facts", "episodes", "refreshed", "unextracted", "reextracted", "uncovered")
@@ -180,17 +174,7 @@ def _add(runs: IngestRuns, scope: Scope, chunk: Sequence[Turn], result: Ingested
     if all(states[name] == "processed" for name in ids) and runs.find_open(label) is None:
         return False
 
-    def begin(thread_id: str | None) -> Added:
-        return runs.memory.add(
-            list(chunk),
-            user=scope.user,
-            workspace=scope.workspace,
-            session=scope.session,
-            thread_id=thread_id,
-            bulk=True,
-        )
-
-    added = runs.run(scope, label, begin)
+    added = runs.run(scope, label, partial(runs.memory.add, list(chunk), session=scope.session, bulk=True))
     for name in _ADDED:
         setattr(result, name, getattr(result, name) + len(getattr(added, name)))
     result.warnings += [*added.warnings, *added.forgetting]
@@ -205,12 +189,7 @@ def _end(runs: IngestRuns, scope: Scope, result: Ingested, *, verify: bool | Non
     if all(info.is_committed for info in runs.memory.bank.sessions(scope)) and runs.find_open(label) is None:
         return
 
-    def begin(thread_id: str | None) -> Ended:
-        return runs.memory.end_session(
-            scope.session, user=scope.user, workspace=scope.workspace, verify=verify, thread_id=thread_id
-        )
-
-    ended = runs.run(scope, label, begin)
+    ended = runs.run(scope, label, partial(runs.memory.end_session, scope.session, verify=verify))
     result.sessions += 1
     result.episodes += len(ended.episodes)
     for name in _EXAMINED:

@@ -109,7 +109,9 @@ class Memory:
     """Long-term memory of one home directory.
 
     Use it as a context manager, sync or async; every method has an awaitable form with `a` before its
-    name. A user is named with each call, or once at `open`.
+    name. `user` (whose memory) and `workspace` (a second wall inside it) are named with each call, or once
+    at `open`; in a method of a run `thread_id`, under checkpoints, is the thread of it, for `resume`: by
+    default a new one.
 
     Example:
         >>> with Memory.open("my-home", user="ann") as memory:
@@ -313,10 +315,8 @@ class Memory:
         Args:
             messages: One message or several: LangChain messages, OpenAI-style dicts, `(role, text)`
                 tuples, text; or `Turn`s as the file readers give them, which keep their places.
-            user: Whose memory. workspace: a second wall inside it.
             session: By default that of the turns, else `main`.
             now: Time of messages that carry none, by default the clock.
-            thread_id: Under checkpoints, the thread of this run, for `resume`; by default a new one.
             bulk: Nobody waits: what is read is guarded as `theta.extraction` says.
 
         Raises:
@@ -332,11 +332,10 @@ class Memory:
             raise BadInput(
                 "turns of several sessions cannot be added in one call: add one session after another"
             )
-        named = session if session is not None else turns[0].session if turns else MAIN_SESSION
-        value = (
-            {"turns": [turn.model_dump(mode="json") for turn in turns]} if turns else {"messages": messages}
-        )
-        context = self._context(user, workspace, named, now, bulk=bulk)
+        if session is None and turns:
+            session = turns[0].session
+        value = {"turns": [one.model_dump(mode="json") for one in turns]} if turns else {"messages": messages}
+        context = self._context(user, workspace, session, now, bulk=bulk)
         return Run("remember", value, context, Added.of, thread_id)
 
     @runs
@@ -358,20 +357,19 @@ class Memory:
 
         Args:
             question: In words.
-            user: Whose memory. workspace: a second wall inside it.
             session: The session going on; with `Settings(visibility="session")` what it said is searched too.
             now: The time that words such as "last week" in the question count from, by default the clock.
             k: Entries of evidence at most. token_budget: their tokens at most.
             evidence_only: Find the evidence and stop there; `answer` is None.
             seen: Messages, in the shapes of `add`, that whoever reads the evidence sees anyway: what they say
                 is not given back.
-            thread_id: As in `add`.
 
         Raises:
             BadInput: blank question, or no user. Errors of the Answerer's provider are raised as themselves.
         """
         more = {"k": k, "token_budget": token_budget, "evidence_only": evidence_only}
-        return self._question(question, user, workspace, session, now, seen=seen, thread_id=thread_id, **more)
+        context = self._context(user, workspace, session, now, **more)
+        return self._question(question, context, seen, thread_id)
 
     @runs
     def recall(
@@ -389,7 +387,8 @@ class Memory:
     ) -> Run[Answer]:
         """The evidence for a question, without an answer. Arguments as those of `ask`."""
         more = {"k": k, "token_budget": token_budget, "evidence_only": True}
-        return self._question(question, user, workspace, session, now, seen=seen, thread_id=thread_id, **more)
+        context = self._context(user, workspace, session, now, **more)
+        return self._question(question, context, seen, thread_id)
 
     # What is stored
 
@@ -407,7 +406,6 @@ class Memory:
         """What is stored, in the order it was said.
 
         Args:
-            user: Whose memory. workspace: a second wall inside it.
             granularity: Only `raw`, `fact` or `episode`. kind: only this kind.
             search: Only entries whose text holds these words, case aside.
             statuses: By default what recall may find; add `superseded` or `forgotten` to see more.
@@ -482,7 +480,6 @@ class Memory:
         Nothing is erased: `undo` brings back what left, and what it brought back is left alone from then on.
 
         Args:
-            user: Whose memory. workspace: a second wall inside it.
             dry_run: Only say what would be done.
         """
         return self.bank.maintain(self.scope(user, workspace), dry_run=dry_run)
@@ -546,16 +543,14 @@ class Memory:
 
         Args:
             session: By default `main`.
-            user: Whose memory. workspace: a second wall inside it.
             verify: None examines what is new of it, and does nothing where nothing is. False commits at once,
                 unverified. True examines it again although it is committed.
-            thread_id: As in `add`.
 
         Raises:
             BadInput: no such session (names those there are), or no user. Where turns wait to be read, errors
                 of the Constructor's provider are raised as themselves.
         """
-        return self._end_run(session or MAIN_SESSION, user, workspace, thread_id, verify=verify)
+        return self._end_run(self._context(user, workspace, session), thread_id, verify=verify)
 
     @runs
     def verify_session(
@@ -571,7 +566,7 @@ class Memory:
         Raises:
             BadInput: no such session.
         """
-        return self._end_run(session, user, workspace, thread_id, verify=True)
+        return self._end_run(self._context(user, workspace, session), thread_id, verify=True)
 
     def sessions(self, *, user: str | None = None, workspace: str | None = None) -> list[SessionSummary]:
         """Every session of a user, as they began: how far it is, and what its examination found."""
@@ -705,11 +700,12 @@ class Memory:
         self,
         user: str | None,
         workspace: str | None,
-        session: str,
-        now: datetime | str | None,
+        session: str | None,
+        now: datetime | str | None = None,
         **more: Any,
     ) -> Context:
-        """What a run of a graph is told."""
+        """What a run of a graph is told; without a session of `main`."""
+        session = MAIN_SESSION if session is None else session
         scope = self.scope(user, workspace, session)
         try:
             time = None if now is None else read_time(now, self.settings.zone)
@@ -720,36 +716,18 @@ class Memory:
             raise BadInput(f"now: {error}") from error
 
     def _question(
-        self,
-        question: str,
-        user: str | None,
-        workspace: str | None,
-        session: str | None,
-        now: datetime | str | None,
-        *,
-        seen: Sequence[Any],
-        thread_id: str | None,
-        **more: Any,
+        self, question: str, context: Context, seen: Sequence[Any], thread_id: str | None
     ) -> Run[Answer]:
         if not question.strip():
             raise BadInput("the question is blank")
         question = Redactor(self.settings.redact).text(question)
-        named = MAIN_SESSION if session is None else session
-        context = self._context(user, workspace, named, now, **more)
         read = functools.partial(Answer.of, question)
         return Run("recall", {"question": question, "seen": list(seen)}, context, read, thread_id)
 
-    def _end_run(
-        self,
-        session: str,
-        user: str | None,
-        workspace: str | None,
-        thread_id: str | None,
-        *,
-        verify: bool | None,
-    ) -> Run[Ended]:
-        self.bank.session(self.scope(user, workspace, session))  # before a thread is begun for it
-        context = self._context(user, workspace, session, None)
+    def _end_run(self, context: Context, thread_id: str | None = None, *, verify: bool | None) -> Run[Ended]:
+        session = context.session or MAIN_SESSION
+        # Before a thread is begun for it.
+        self.bank.session(Scope(user=context.user, workspace=context.workspace, session=session))
         read = functools.partial(Ended.of, session)
         return Run("session", {"verify": verify}, context, read, thread_id)
 
@@ -782,7 +760,7 @@ class Memory:
         if heard is not None and self.bank.take_idle(heard, scope) is None:
             self._watch(scope)
             return
-        run = self._end_run(session, scope.user, scope.workspace, None, verify=None)
+        run = self._end_run(self._context(scope.user, scope.workspace, session), verify=None)
         ended = Runs(self.graphs, self.bank, self.threads).invoke(run)
         # No budget was left to read it.
         if ended.pending is None and ended.status in ("open", "verifying"):

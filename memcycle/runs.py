@@ -8,7 +8,7 @@ import asyncio
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
@@ -81,24 +81,21 @@ class Thread:
         return {"configurable": {"thread_id": self.thread_id}, "metadata": metadata}
 
 
+@dataclass(frozen=True)
 class Threads:
     """The threads in one place for checkpoints.
 
     Attributes:
         saver: LangGraph's, for sync and async graphs. place: where it writes, in words that may be shown.
+        world: Clock and ids of new threads. shape: of the graphs that their runs are begun in.
+        opened: What `close` closes.
     """
 
-    def __init__(
-        self,
-        saver: "BaseCheckpointSaver[Any]",
-        place: str,
-        close: ExitStack,
-        *,
-        world: World,
-        shape: Shape,
-    ) -> None:
-        self.saver, self.place = saver, place
-        self._close, self._world, self._shape = close, world, shape
+    saver: "BaseCheckpointSaver[Any]"
+    place: str
+    world: World
+    shape: Shape
+    opened: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
     def open(cls, checkpoints: "Checkpoints", world: World, settings: Settings) -> Self:
@@ -117,16 +114,16 @@ class Threads:
 
         shape = Shape(approval=settings.approval, switches=settings.switches)
         if isinstance(checkpoints, BaseCheckpointSaver):
-            return cls(for_both(checkpoints), "the given saver", ExitStack(), world=world, shape=shape)
+            return cls(for_both(checkpoints), "the given saver", world, shape)
         if not isinstance(checkpoints, str | PathLike | Checkpointer):
             raise BadInput(f"checkpoints: {type(checkpoints).__name__} is no place for them; give {FORMS}")
         opener = checkpoints if isinstance(checkpoints, Checkpointer) else checkpointer(checkpoints)
-        close = ExitStack()
-        return cls(close.enter_context(opener), opener.place, close, world=world, shape=shape)
+        opened = ExitStack()
+        return cls(opened.enter_context(opener), opener.place, world, shape, opened)
 
     def close(self) -> None:
         """Closes what `open` opened."""
-        self._close.close()
+        self.opened.close()
 
     def begin(self, thread_id: str | None, graph: str, context: Context) -> Thread:
         """A thread for a new run, which goes on later with the time that it began at.
@@ -134,12 +131,12 @@ class Threads:
         Raises:
             BadInput: an id that cannot be one, or that another run has.
         """
-        dated = context if context.now is not None else context.model_copy(update={"now": self._world.now()})
+        dated = context if context.now is not None else context.model_copy(update={"now": self.world.now()})
         if thread_id is not None and self._metadata(thread_id) is not None:
             raise BadInput(
                 f"thread {thread_id!r} has a run already: resume it, or give the new run another thread_id"
             )
-        return Thread(self.new_id() if thread_id is None else thread_id, graph, dated, self._shape)
+        return Thread(self.world.new_id() if thread_id is None else thread_id, graph, dated, self.shape)
 
     def find(self, thread_id: str, owner: Scope) -> Thread:
         """The thread of this id, if it is this user's and workspace's.
@@ -167,7 +164,7 @@ class Threads:
         Raises:
             BadInput: it was begun with another `approval` or other `switches`; names which.
         """
-        begun, here = dict(thread.shape), dict(self._shape)
+        begun, here = dict(thread.shape), dict(self.shape)
         other = ", ".join(f"{name}={begun[name]!r}" for name in begun if begun[name] != here[name])
         if other:
             raise BadInput(
@@ -179,9 +176,7 @@ class Threads:
         """What was to be approved in the run of this thread, or in those under it; None where it has none."""
         metadata = self._metadata(thread_id)
         thread = None if metadata is None else _read(thread_id, metadata)
-        if thread is None:
-            below = (one for one in self._distinct({}) if one.thread_id.startswith(f"{thread_id}."))
-            thread = next(below, None)
+        thread = thread or next(self._distinct({}, f"{thread_id}."), None)
         return None if thread is None else thread.shape.approval
 
     def of(self, user: str, workspace: str | None = None) -> list[Thread]:
@@ -197,23 +192,21 @@ class Threads:
         """
         self._metadata(thread_id)
         prefix = f"{thread_id}."
-        found = [one for one in self.of(owner.user, owner.workspace) if one.thread_id.startswith(prefix)]
-        if not found and any(one.thread_id.startswith(prefix) for one in self._distinct({})):
+        found = [*self._distinct({_USER: owner.user, _WORKSPACE: owner.workspace}, prefix)]
+        if not found and any(self._distinct({}, prefix)):
             raise BadInput(
                 f"thread {thread_id!r} is another user's, or of another workspace: its runs go on only there"
             )
         return found
 
-    def new_id(self) -> str:
-        """An id for a thread."""
-        return self._world.new_id()
-
-    def _distinct(self, wanted: Mapping[str, str]) -> Iterator[Thread]:
+    def _distinct(self, wanted: Mapping[str, str], prefix: str = "") -> Iterator[Thread]:
         seen: set[str] = set()
         for found in self.saver.list(None, filter=dict(wanted)):
             thread_id = found.config["configurable"]["thread_id"]
-            thread = _read(thread_id, found.metadata) if thread_id not in seen else None
+            if thread_id in seen or not thread_id.startswith(prefix):
+                continue
             seen.add(thread_id)
+            thread = _read(thread_id, found.metadata)
             if thread is not None:
                 yield thread
 
@@ -261,24 +254,20 @@ class Run(Generic[R]):
     decisions: Decisions | None = None
 
 
+@dataclass(frozen=True)
 class Runs:
-    """Begins runs, says how far they are, and goes on with them."""
+    """Begins runs, says how far they are, and goes on with them.
 
-    def __init__(
-        self,
-        graphs: Mapping[str, Any],
-        bank: "Bank",
-        threads: Threads | None,
-        idle: "IdleSessions | None" = None,
-    ) -> None:
-        """Begins nothing yet.
+    Attributes:
+        graphs: Compiled, by name. bank: the store they were built with.
+        threads: None where no checkpoints are kept.
+        idle: Is told who speaks; None where it is not to know, as of an end that it began itself.
+    """
 
-        Args:
-            graphs: Compiled, by name. bank: the store they were built with.
-            threads: None where no checkpoints are kept.
-            idle: Is told who speaks; None where it is not to know, as of an end that it began itself.
-        """
-        self._graphs, self._bank, self._threads, self._idle = graphs, bank, threads, idle
+    graphs: Mapping[str, Any]
+    bank: "Bank"
+    threads: Threads | None
+    idle: "IdleSessions | None" = None
 
     def invoke(self, run: Run[R]) -> R:
         """Makes the run on its thread and reads its output.
@@ -298,19 +287,19 @@ class Runs:
 
     def _begin(self, run: Run[R]) -> tuple[Any, Any, Thread | None]:
         """The graph, its input, and the thread of the run."""
-        graph, value, thread = self._graphs[run.graph], run.value, run.thread
-        if self._threads is None:
+        graph, value, thread = self.graphs[run.graph], run.value, run.thread
+        if self.threads is None:
             if run.thread_id is not None:
                 raise BadInput(
                     "a thread_id needs checkpoints to go under: open the memory with checkpoints=..."
                 )
             graph = detached(graph)
         elif thread is None:
-            thread = self._threads.begin(run.thread_id, run.graph, run.context)
+            thread = self.threads.begin(run.thread_id, run.graph, run.context)
         if thread is not None:
-            value = _redacted(self._bank.redactor, run)
-        if self._idle is not None and run.graph != "recall":
-            self._idle.touch(_scope_of(run.context))
+            value = _redacted(self.bank.redactor, run)
+        if self.idle is not None and run.graph != "recall":
+            self.idle.touch(_scope_of(run.context))
         return graph, value, thread
 
     def _finish(self, run: Run[R], thread: Thread | None, out: Mapping[str, Any]) -> R:
@@ -325,14 +314,14 @@ class Runs:
 
     def _note_silence(self, run: Run[R], out: Mapping[str, Any]) -> None:
         """A chunk may take a model longer than a session may be silent; an ended session waits no more."""
-        if self._idle is None:
+        if self.idle is None:
             return
         scope = _scope_of(run.context)
         if run.graph == "remember":
-            self._idle.touch(scope)
+            self.idle.touch(scope)
         # Open again: somebody spoke while it ended. One that a person is asked about is in hand.
         elif run.graph == "session" and (out.get("result") or {}).get("status") != "open":
-            self._idle.forget(scope)
+            self.idle.forget(scope)
 
     def resumption(
         self, thread_id: str, decisions: Decisions | None, owner: Scope
@@ -343,7 +332,7 @@ class Runs:
             BadInput: no such thread, another user's, a finished one, one begun with other settings, or an
                 answer that nothing waits for.
         """
-        threads = self._required_threads()
+        threads = self._kept()
         thread = threads.find(thread_id, owner)
         threads.check_shape(thread)
         state = self._state(thread)
@@ -363,29 +352,29 @@ class Runs:
 
     def summary(self, thread_id: str, owner: Scope) -> ThreadSummary:
         """How far the run of a thread is, and what it waits for."""
-        return self._summary(self._required_threads().find(thread_id, owner))
+        return self._summary(self._kept().find(thread_id, owner))
 
     def unfinished(self, owner: Scope) -> list[ThreadSummary]:
         """The runs that broke off or wait for a person, the last one first."""
-        found = [self._summary(one) for one in self._required_threads().of(owner.user, owner.workspace)]
+        found = [self._summary(one) for one in self._kept().of(owner.user, owner.workspace)]
         return [one for one in found if not one.finished]
 
     def under(self, thread_id: str, owner: Scope) -> list[ThreadSummary]:
         """The runs whose thread ids begin with this one and a dot."""
-        return [self._summary(one) for one in self._required_threads().under(thread_id, owner)]
+        return [self._summary(one) for one in self._kept().under(thread_id, owner)]
 
     def delete(self, thread_id: str, owner: Scope) -> None:
         """Removes the checkpoints of a run."""
-        threads = self._required_threads()
+        threads = self._kept()
         threads.saver.delete_thread(threads.find(thread_id, owner).thread_id)
 
-    def _required_threads(self) -> Threads:
-        if self._threads is None:
+    def _kept(self) -> Threads:
+        if self.threads is None:
             raise BadInput("this memory keeps no runs: open it with checkpoints=... to resume them")
-        return self._threads
+        return self.threads
 
     def _state(self, thread: Thread) -> "StateSnapshot":
-        state: StateSnapshot = self._graphs[thread.graph].get_state(thread.config)
+        state: StateSnapshot = self.graphs[thread.graph].get_state(thread.config)
         return state
 
     def _summary(self, thread: Thread) -> ThreadSummary:

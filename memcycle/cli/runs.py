@@ -127,7 +127,7 @@ def begin_or_resume(
 
 def _new_thread(memory: "Memory") -> str | None:
     """An id for a run that begins, which is told; None where no runs are kept."""
-    thread_id = None if memory.threads is None else memory.threads.new_id()
+    thread_id = None if memory.threads is None else memory.threads.world.new_id()
     if thread_id is not None:
         note(f"Thread {thread_id}; if it breaks off, go on with --resume {thread_id}")
     return thread_id

@@ -175,7 +175,10 @@ def _read(text: str, name: str, zone: tzinfo, form: Format, now: datetime) -> "l
 
     whole = _whole(text)
     items = whole if isinstance(whole, list) else [] if whole is None else [whole]
-    if form == "locomo" or (form == "auto" and any(_is_locomo(item) for item in items)):
+    if form == "locomo" or (
+        form == "auto"
+        and any(isinstance(item, dict) and "conversation" in item and "mapping" not in item for item in items)
+    ):
         if not items:
             raise BadInput("it is not LoCoMo data: a list of samples, each with a 'conversation'")
         return [sample.conversation for sample in read_locomo(whole, zone=zone)]
@@ -200,13 +203,9 @@ def _read(text: str, name: str, zone: tzinfo, form: Format, now: datetime) -> "l
 
 def _found(whole: Any, items: Sequence[Any]) -> str:
     """What a file holds, in words."""
-    first = items[0] if items else None
-    kind = (
-        f"an object with {', '.join(map(repr, [*first][:8])) or 'no field'}"
-        if isinstance(first, dict)
-        else None
-    )
-    kind = kind or ("nothing" if first is None else type(first).__name__)
+    kind = type(items[0]).__name__ if items else "nothing"
+    if items and isinstance(items[0], dict):
+        kind = f"an object with {', '.join(map(repr, [*items[0]][:8])) or 'no field'}"
     return f"a list of {len(items)}, the first {kind}" if isinstance(whole, list) else kind
 
 
@@ -237,10 +236,6 @@ def _whole(text: str) -> Any | None:
         return None
     except RecursionError:
         raise BadInput("the JSON is nested too deeply") from None
-
-
-def _is_locomo(item: Any) -> bool:
-    return isinstance(item, dict) and "conversation" in item and "mapping" not in item
 
 
 @contextmanager

@@ -102,17 +102,14 @@ class Recaller:
     def recall(self, request: RecallRequest, seen: Sequence[BaseMessage] = ()) -> Recall:
         """What memory holds on what is asked, beyond the messages that are seen anyway."""
         attempt = self._attempt(request, seen, self._in_thread)
-        if attempt is None:
-            return Recall("unavailable", why="late")
-        concurrent.futures.wait([attempt.future], timeout=attempt.left)
+        if attempt is not None:
+            concurrent.futures.wait([attempt.future], timeout=attempt.left)
         return self._read(attempt)
 
     async def arecall(self, request: RecallRequest, seen: Sequence[BaseMessage] = ()) -> Recall:
         """Awaitable `recall`: models are awaited natively."""
         attempt = self._attempt(request, seen, self._in_task)
-        if attempt is None:
-            return Recall("unavailable", why="late")
-        if not attempt.future.done():
+        if attempt is not None and not attempt.future.done():
             await _settled(attempt)
         return self._read(attempt)
 
@@ -144,10 +141,14 @@ class Recaller:
                 self._cached[request] = attempt
                 while len(self._cached) > CACHED:
                     self._cached.popitem(last=False)
-        start(request.question, {**self._options(request), "seen": list(seen)}, attempt)
+        k = self._k if request.k is None else request.k
+        options = {**request.scope.model_dump(), "k": k, "token_budget": self._token_budget}
+        start(request.question, {**options, "seen": list(seen)}, attempt)
         return attempt
 
-    def _read(self, attempt: _Attempt) -> Recall:
+    def _read(self, attempt: _Attempt | None) -> Recall:
+        if attempt is None:
+            return Recall("unavailable", why="late")
         future, seconds = attempt.future, min(time.monotonic() - attempt.started, self.limit)
         if not future.done():
             _log.warning("memory is unavailable: no recall within %.3g seconds", self.limit)
@@ -158,10 +159,6 @@ class Recaller:
             _log.warning("memory is unavailable: %s", why)
             return Recall("unavailable", why=why, seconds=seconds)
         return Recall.of(future.result().evidence, seconds)
-
-    def _options(self, request: RecallRequest) -> dict[str, Any]:
-        k = self._k if request.k is None else request.k
-        return {**request.scope.model_dump(), "k": k, "token_budget": self._token_budget}
 
     def _in_thread(self, question: str, options: dict[str, Any], attempt: _Attempt) -> None:
         """Runs it in a thread of its own. A daemon: recall writes no memory, and may hang for good."""
@@ -321,25 +318,20 @@ class Recorder:
         return await self.memory.aadd(turns, **scope.model_dump()) if turns else Added()
 
     def _record_waiting(self, scope: Scope) -> None:
-        given = self._given(scope)
-        self._add(scope, given)
-        self._drop(scope, given)
-
-    def _give_up(self, scope: Scope, _: BaseException) -> None:
-        """Drops what waits. `IdleSessions` has told of it, and the next turn gives it again."""
-        self._drop(scope, self._given(scope))
-
-    def _given(self, scope: Scope) -> list[BaseMessage]:
         with self._lock:
-            return list(self._waiting.get(scope, []))
-
-    def _drop(self, scope: Scope, given: Sequence[BaseMessage]) -> None:
-        """Drops what was given; what came meanwhile stays."""
+            given = list(self._waiting.get(scope, []))
+        self._add(scope, given)
         done = {id(message) for message in given}
         with self._lock:
+            # What came meanwhile stays.
             left = [message for message in self._waiting.pop(scope, []) if id(message) not in done]
             if left:
                 self._waiting[scope] = left
+
+    def _give_up(self, scope: Scope, _: BaseException) -> None:
+        """Drops what waits. `IdleSessions` has told of it, and the next turn gives it again."""
+        with self._lock:
+            self._waiting.pop(scope, None)
 
     def _failure(self, scope: Scope, error: Exception) -> Failure:
         failure = Failure(scope, 1, describe_error(error), "retry")
