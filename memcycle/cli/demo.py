@@ -149,7 +149,7 @@ def _run(memory: "Memory", *, model: str, kept: Path | None) -> None:
         )
     )
     _remember(memory, loud=True)
-    _say_examined(memory, by_rules=model == "rules")
+    _say_examined(memory, _examined(memory), by_rules=model == "rules")
     answers = [_ask(memory, question) for question in QUESTIONS]
     stored = _summary(memory, answers)
     screen().print(Rule("in memory now", style="dim", align="left"))
@@ -171,39 +171,30 @@ def _run(memory: "Memory", *, model: str, kept: Path | None) -> None:
         say((f'Go on with: memcycle ask "..." --user demo --home {kept}', "dim"))
 
 
-def _say_examined(memory: "Memory", *, by_rules: bool) -> None:
+def _say_examined(memory: "Memory", examined: Mapping[str, int], *, by_rules: bool) -> None:
     """What the sessions were examined with, and each probe that memory could not answer at first."""
-    sessions = [memory.session(one.session) for one in memory.sessions()]
-    failed = [
-        probe
-        for session in sessions
-        for probe in session.examined
-        if probe.before is not None and probe.before.verdict == "failed"
-    ]
-    probes, passed, after = (
-        sum(getattr(one, name) for one in sessions) for name in ("probes", "passed_before", "passed_after")
-    )
-    repairs, back = (sum(getattr(one, name) for one in sessions) for name in ("repairs", "rolled_back"))
+    repairs, back = examined["repairs"], examined["rolled_back"]
     screen().print(Rule("examined", style="dim", align="left"))
     say(
-        f"As each session ended, memory was asked {probes} questions made from what was said. It answered "
-        f"{passed} of them" + (f", and {after} after repair." if repairs or back else ".")
+        f"As each session ended, memory was asked {examined['probes']} questions made from what was said. It "
+        f"answered {examined['passed_before']} of them"
+        + (f", and {examined['passed_after']} after repair." if repairs or back else ".")
     )
     if repairs or back:
-        say(
-            f"A fact was written for what was missing: {counted(repairs, 'repair')} kept, {back} rolled back."
-        )
+        say(f"A fact was written for what was missing: {repairs} repairs kept, {back} rolled back.")
     else:
-        say(
-            "Nothing was repaired: a repair writes a fact that is missing"
-            + (", and without a model every statement is stored as it was said." if by_rules else ".")
-        )
+        why = ", and without a model every statement is stored as it was said" if by_rules else ""
+        say(f"Nothing was repaired: a repair writes a fact that is missing{why}.")
+    probes = memory.bank.probes(memory.scope())
+    failed = [one for one in probes if one.before is not None and one.before.verdict == "failed"]
     if failed:
         first = f"; the first {_PROBES} of these" if len(failed) > _PROBES else ""
         say((f"What it could not answer at first: {counted(len(failed), 'question')}{first}.", "dim"))
-    shown_now = failed[:_PROBES]
-    scope = memory.scope()
-    say_probes(shown_now, memory.bank.turns(scope, sources(shown_now)))
+    say_probes(failed[:_PROBES], memory.bank.turns(memory.scope(), sources(failed[:_PROBES])))
+
+
+def _examined(memory: "Memory") -> dict[str, int]:
+    return {name: sum(getattr(one, name) for one in memory.sessions()) for name in _EXAMINED}
 
 
 def _say_step(node: str, words: str) -> None:
@@ -233,7 +224,7 @@ def _summary(memory: "Memory", answers: "list[Answer]") -> dict[str, Any]:
         "facts": stored.get("fact", 0),
         "episodes": stored.get("episode", 0),
         "refreshed": superseded.get("fact", 0),
-        "examined": {name: sum(getattr(one, name) for one in memory.sessions()) for name in _EXAMINED},
+        "examined": _examined(memory),
         "questions": [
             {
                 "question": answer.question,
