@@ -10,7 +10,7 @@ from memcycle.core.language.forget_requests import holds, request_of
 from memcycle.core.language.names import NAMES, borne_out
 from memcycle.core.scope import Scope
 from memcycle.stores import forgetting
-from memcycle.stores.ledger import entries, events, items, meta, turns
+from memcycle.stores.ledger import entries, events, items, meta, sessions, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import RECALLABLE, StoredEntry
 from memcycle.stores.writer import Writer, known, united
@@ -75,7 +75,7 @@ def _apply_one(writer: Writer, scope: Scope, item: Prepared, embedder: str | Non
     _check_text(writer, entry)
     entry = entry.model_copy(
         update={
-            "status": writer.status_for(entry.scope),
+            "status": "staged" if sessions.is_open(writer.conn, entry.scope) else "active",
             "embedder": embedder,
             "superseded_by": None,
             "valid_from": entry.valid_from or entry.event_time or entry.observed_at,

@@ -74,10 +74,8 @@ PATIENCE = 60.0
 """Seconds a server may take for a call; its client would wait for ten minutes, three times."""
 
 
-def find_model(name: str, embeddings: "Embeddings | None") -> EmbeddingModel:
-    """The model of a settings name, or of the `Embeddings` handed over, which wins."""
-    if embeddings is not None:
-        return langchain_model(embeddings)
+def find_model(name: str) -> EmbeddingModel:
+    """The model of a settings name; StoreError for any other, which lists the valid ones."""
     if name.startswith("langchain:"):
         raise StoreError(f"embedder {name!r} is an object: hand it over as embeddings=")
     kind, _, model = name.partition(":")
@@ -174,17 +172,15 @@ MINILM = EmbeddingModel("chroma-minilm", _load_minilm, 384, 32)
 
 
 def open_embedder(settings: Settings, embeddings: "Embeddings | None", world: World) -> "Embedder":
-    """The embedder that the settings name, or the given LangChain object. Its model is loaded at first use.
-
-    Raises:
-        StoreError: unknown name; lists the valid ones.
-    """
-    if embeddings is not None and not hasattr(embeddings, "embed_documents"):
+    """The embedder that the settings name, or a LangChain object. Its model is loaded at first use."""
+    if embeddings is None:
+        return Embedder(find_model(settings.embedder), world)
+    if not hasattr(embeddings, "embed_documents"):
         raise BadInput(
             f"embeddings must be a LangChain embedder, not a {type(embeddings).__name__}; one by name is"
             " Settings(embedder=...)"
         )
-    return Embedder(find_model(settings.embedder, embeddings), world)
+    return Embedder(langchain_model(embeddings), world)
 
 
 class Embedder:

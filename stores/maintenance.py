@@ -109,12 +109,9 @@ class Maintenance(NamedTuple):
 def plan(
     conn: sqlite3.Connection, scope: Scope, settings: Settings, now: datetime, turns: Sequence[str] | None
 ) -> Maintenance:
-    """What is to be done now.
+    """What is to be done now. Looked at is what the scope may see: active, and staged by the visibility.
 
-    Args:
-        scope: Looked at is what it may see: active, and staged as the settings' visibility says.
-        turns: Only facts of these turns are compared with the others, a bounded number of each; None compares
-            all with all.
+    Only facts of these `turns` are compared with the others, a bounded number of each; None compares all.
     """
     undone = events.undone(conn, scope)
     separated = [frozenset(actions) for actions in undone.values() if "supersede" in actions.values()]

@@ -255,18 +255,9 @@ def commit(writer: Writer, scope: Scope, until: int | None, unverified: str, rep
     again = state.status == "open" and until is not None and until <= state.until
     if not waiting if state.is_committed else again:
         return _activated(state, state.part if state.is_committed else state.part - 1)
-    writer.record(
-        [
-            Change(
-                writer.change(one, status="active").entry,
-                "commit",
-                {"status": "staged"},
-                {"status": "active"},
-            )
-            for one in waiting
-        ],
-        actor=ACTOR,
-    )
+    now_active = [writer.change(one, status="active").entry for one in waiting]
+    lines = [Change(one, "commit", {"status": "staged"}, {"status": "active"}) for one in now_active]
+    writer.record(lines, actor=ACTOR)
     activated = _activated(state, state.part) + len(waiting)
     late = (state.last if until is None else until) > state.until
     # A late turn may have expired since.

@@ -13,7 +13,7 @@ from memcycle.core.entry import Departure, Entry, Status, departed, same_speaker
 from memcycle.core.errors import UnknownEntry
 from memcycle.core.scope import Scope
 from memcycle.core.world import World
-from memcycle.stores.ledger import entries, events, links, outbox, sessions, turns
+from memcycle.stores.ledger import entries, events, links, outbox, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change
@@ -93,10 +93,6 @@ class Writer:
     ) -> None:
         """Logs one change."""
         events.record(self.conn, self.world, changes, actor=actor, why=why, undoes=undoes)
-
-    def status_for(self, scope: Scope) -> Status:
-        """Staged while the scope's session is open, else active."""
-        return "staged" if sessions.is_open(self.conn, scope) else "active"
 
     def duplicate(self, entry: Entry) -> StoredEntry | None:
         """The recallable entry that says exactly this already, of the same occurrence.

@@ -204,8 +204,8 @@ class ChromaIndex:
         """How many collections of the home are none of its shards: it once had another number."""
         own = {self._name(shard) for shard in range(self._shards)}
         with self.client() as (client, prefix):
-            found = [collection.name for collection in client.list_collections()]
-        return sum(name.startswith(prefix) and name not in own for name in found)
+            found = {collection.name for collection in client.list_collections()}
+        return sum(name.startswith(prefix) for name in found - own)
 
     def drop_shards(self, shards: Iterable[int]) -> None:
         """Drops the collections of shards, with all base scopes there: fill them again."""

@@ -186,7 +186,7 @@ class Mirror:
         with self.exclusive():
             with self.ledger.read() as conn:
                 owed = meta.owed_scrubs(conn)
-            self._wipe_scopes([one.scope for one in owed])
+            self._wipe_scopes(list(owed))
             with self.ledger.write() as conn:
                 meta.index_scrubbed(conn, owed)
 

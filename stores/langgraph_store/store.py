@@ -47,11 +47,11 @@ from memcycle.core.turn import sound_data
 from memcycle.core.world import World
 from memcycle.stores.bank import Bank, shared_bank
 from memcycle.stores.langgraph_store.vectors import (
+    WHOLE,
     ItemEmbedder,
     Texts,
     item_embedder,
     nearest,
-    paths_of,
     reembed_items,
     texts_at,
 )
@@ -158,8 +158,9 @@ class MemcycleStore(BaseStore):
         if op.value is None:
             return op, None, []
         value = home.bank.redactor.data(json.loads(_to_json(op)))
-        fields = (self.index_config or {}).get("fields")
-        paths = paths_of(op, fields) if home.embedder is not None else []
+        if home.embedder is None or op.index is False:
+            return op, json.dumps(value), []
+        paths = op.index if op.index is not None else (self.index_config or {}).get("fields") or [WHOLE]
         return op, json.dumps(value), texts_at(value, paths)
 
     def _read(

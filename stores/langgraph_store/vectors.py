@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from langgraph.store.base import PutOp, ensure_embeddings, get_text_at_path, tokenize_path
+from langgraph.store.base import ensure_embeddings, get_text_at_path, tokenize_path
 
 from memcycle.core.errors import BadInput, EmbedderMismatch
 from memcycle.core.world import World
@@ -32,13 +32,6 @@ WHOLE = "$"
 
 Texts = list[tuple[str, str]]
 """Path and text; one path may give several texts."""
-
-
-def paths_of(op: PutOp, fields: Sequence[str] | None) -> list[str]:
-    """The paths of an item's value that are embedded: the operation's own, or else the store's."""
-    if op.value is None or op.index is False:
-        return []
-    return list(op.index if op.index is not None else fields or [WHOLE])
 
 
 def texts_at(value: Any, paths: Iterable[str]) -> Texts:

@@ -84,8 +84,7 @@ def entry_columns(entry: Entry) -> dict[str, Any]:
     values.update({name: to_time(getattr(entry, name)) for name in TIMES})
     scope = entry.scope
     values.update(scope_key=scope.key, user=scope.user, workspace=scope.workspace, session=scope.session)
-    values["same"] = same_hash(entry.text)
-    values["zone"] = zone_of(entry.observed_at)
+    values.update(same=same_hash(entry.text), zone=zone_of(entry.observed_at))
     return values
 
 

@@ -29,14 +29,17 @@ CACHE_KIB = 16_384
 """Page cache of a connection at most. A scan of 10,000 entries takes as long with four times as much, and a
 process has several connections."""
 
+_ALWAYS = ("foreign_keys = ON", f"cache_size = -{CACHE_KIB}")
+_WRITING = (
+    "journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON", "wal_autocheckpoint = 0",
+    f"journal_size_limit = {LOG_BYTES}",
+)  # fmt: skip
+
 
 class Ledger:
     """The system of record of one home. Thread-safe; several processes may hold it open at once.
 
-    Attributes:
-        path: The SQLite file.
-        world: Clock and ids.
-        read_only: Whether `write` is refused.
+    Failures of its disk or file are StoreErrors.
     """
 
     def __init__(self, path: Path, world: World, *, read_only: bool = False) -> None:
@@ -97,11 +100,7 @@ class Ledger:
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction, committed at the end, rolled back on any exception. Do not nest.
 
-        It excludes every other writer of the home, also in other processes.
-
-        Raises:
-            StoreBusy: another write did not end in time.
-            StoreError: the ledger is read-only, or its disk or file is in trouble.
+        It excludes every other writer of the home, also in other processes; StoreBusy where one does not end.
         """
         if self.read_only:
             raise StoreError(f"{self.path.parent} is open for reading only")
@@ -129,27 +128,17 @@ class Ledger:
             conn.execute("VACUUM")
 
     def checkpoint(self) -> bool:
-        """Brings the write-ahead log into the file and empties it.
-
-        Returns:
-            False when a reader kept it from being emptied: call again later.
-        """
+        """Brings the write-ahead log into the file and empties it; False when a reader kept it from that."""
         with self._explained(), self._connection() as conn:
             return not conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 
     def _spilled(self) -> bool:
-        """Brings a large write-ahead log into the file; for a process that holds the write lock just then.
+        """Brings a write-ahead log that is large (and whether it was) into the file; under the write lock.
 
         SQLite would do so after any commit, beside the writes of others. Up to version 3.51.2 that can lose
         pages, when another begins the log anew at the same instant (its "WAL-reset bug").
-
-        Returns:
-            Whether it was large.
         """
-        try:
-            if self._log.stat().st_size <= LOG_BYTES:
-                return False
-        except OSError:
+        if not self._log.exists() or self._log.stat().st_size <= LOG_BYTES:
             return False
         # What hinders it stays in the log, and is tried again by the next write.
         with suppress(sqlite3.OperationalError), self._connection() as conn:
@@ -175,11 +164,10 @@ class Ledger:
             yield conn
         finally:
             with self._guard:
-                keep = not self._closed
-                if keep:
+                if self._closed:
+                    conn.close()
+                else:
                     self._idle.append(conn)
-            if not keep:
-                conn.close()
 
     def _connect(self) -> sqlite3.Connection:
         mode = "ro" if self.read_only else "rwc"
@@ -193,14 +181,8 @@ class Ledger:
         )
         try:
             conn.row_factory = sqlite3.Row
-            conn.execute("PRAGMA foreign_keys = ON")
-            conn.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-            if not self.read_only:
-                conn.execute("PRAGMA journal_mode = WAL")
-                conn.execute("PRAGMA synchronous = NORMAL")
-                conn.execute("PRAGMA secure_delete = ON")
-                conn.execute("PRAGMA wal_autocheckpoint = 0")
-                conn.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+            for pragma in _ALWAYS if self.read_only else (*_ALWAYS, *_WRITING):
+                conn.execute(f"PRAGMA {pragma}")
         except BaseException:
             conn.close()
             raise

@@ -5,8 +5,8 @@ A tombstone is a hash of what was forgotten, so that it is not stored again; it 
 """
 
 import sqlite3
-from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Spent
@@ -47,17 +47,6 @@ def set_embedder(conn: sqlite3.Connection, name: str, dimension: int) -> None:
     put(conn, "dimension", str(dimension))
 
 
-class Owed(NamedTuple):
-    """A base scope whose deleted text may still lie in the vector index.
-
-    Attributes:
-        mark: Of the last deletion there; another one since makes it another.
-    """
-
-    scope: Scope
-    mark: str
-
-
 def owe_scrub(conn: sqlite3.Connection, scopes: Iterable[Scope]) -> None:
     """Notes that deleted text of these base scopes may still lie in free pages and in the vector index."""
     conn.executemany(
@@ -67,17 +56,18 @@ def owe_scrub(conn: sqlite3.Connection, scopes: Iterable[Scope]) -> None:
     conn.execute(f"INSERT OR REPLACE INTO meta (key, value) VALUES ('compaction', {_MARK})")  # noqa: S608 - as above
 
 
-def owed_scrubs(conn: sqlite3.Connection) -> list[Owed]:
-    """Base scopes whose deleted text was not wiped from the vector index yet."""
+def owed_scrubs(conn: sqlite3.Connection) -> dict[Scope, str]:
+    """Base scopes whose deleted text was not wiped from the vector index yet; each with a mark of the last
+    deletion there."""
     found = conn.execute("SELECT user, workspace, mark FROM scrubs ORDER BY user, workspace")
-    return [Owed(scope_of(user, workspace), mark) for user, workspace, mark in found]
+    return {scope_of(user, workspace): mark for user, workspace, mark in found}
 
 
-def index_scrubbed(conn: sqlite3.Connection, owed: Iterable[Owed]) -> None:
+def index_scrubbed(conn: sqlite3.Connection, owed: Mapping[Scope, str]) -> None:
     """Notes that this deleted text is gone from the vector index; what was deleted meanwhile stays owed."""
     conn.executemany(
         "DELETE FROM scrubs WHERE user = ? AND workspace = ? AND mark = ?",
-        [(one.scope.user, one.scope.workspace, one.mark) for one in owed],
+        [(scope.user, scope.workspace, mark) for scope, mark in owed.items()],
     )
 
 

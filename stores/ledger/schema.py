@@ -326,11 +326,7 @@ def version_of(conn: sqlite3.Connection) -> int:
 
 
 def check_known(conn: sqlite3.Connection, path: Path) -> None:
-    """Refuses what this program cannot read.
-
-    Raises:
-        StoreError: the file is of a newer version, or another program's database.
-    """
+    """Refuses (StoreError) a file of a newer version, and another program's database."""
     version = version_of(conn)
     if version > VERSION:
         raise StoreError(

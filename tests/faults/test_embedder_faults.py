@@ -148,5 +148,5 @@ def test_another_process_that_was_first_costs_no_word(tmp_path):
 
 def test_an_embedders_server_that_hangs_is_given_up(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    made = find_model("openai:any", None).load()
+    made = find_model("openai:any").load()
     assert made.__self__.request_timeout == 60
