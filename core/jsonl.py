@@ -165,7 +165,14 @@ def read_name(where: str, record: dict[str, Any], key: str) -> str:
 
 
 def _turn(where: str, record: dict[str, Any], counts: dict[str, int], zone: tzinfo) -> Turn | None:
-    _check_keys(where, record)
+    if "granularity" in record and "scope" in record:
+        raise BadInput(f"{where} is a memory entry, not a turn: read it with `memcycle import`")
+    missing = [key for key in _REQUIRED if record.get(key) is None]
+    if missing:
+        has = ", ".join(sorted(record)[:8]) or "nothing"
+        raise BadInput(
+            f"{where}: field {missing[0]!r} is missing; a turn has {', '.join(_REQUIRED)} (found: {has})"
+        )
     session = read_name(where, record, "session")
     counts[session] = position = counts.get(session, 0) + 1
     where = f"{where} (turn {turn_id(session, position)})"
@@ -188,14 +195,3 @@ def _turn(where: str, record: dict[str, Any], counts: dict[str, int], zone: tzin
     return Turn.at(
         session, position, speaker=speaker, role=role, text=words, time=time, message_id=message_id
     )
-
-
-def _check_keys(where: str, record: dict[str, Any]) -> None:
-    if "granularity" in record and "scope" in record:
-        raise BadInput(f"{where} is a memory entry, not a turn: read it with `memcycle import`")
-    missing = [key for key in _REQUIRED if record.get(key) is None]
-    if missing:
-        has = ", ".join(sorted(record)[:8]) or "nothing"
-        raise BadInput(
-            f"{where}: field {missing[0]!r} is missing; a turn has {', '.join(_REQUIRED)} (found: {has})"
-        )

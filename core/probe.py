@@ -27,14 +27,12 @@ def add_usage(left: Usage | None, right: Usage | None) -> Usage:
     """Sum of two counts by role. Neither input is changed."""
     total: Usage = {role: RoleUsage(**count) for role, count in (left or {}).items()}
     for role, count in (right or {}).items():
-        seen = total.get(role, RoleUsage(calls=0, input_tokens=0, output_tokens=0))
-        total[role] = RoleUsage(
-            calls=seen["calls"] + count["calls"],
-            input_tokens=seen["input_tokens"] + count["input_tokens"],
-            output_tokens=seen["output_tokens"] + count["output_tokens"],
-        )
+        seen = total.setdefault(role, RoleUsage(calls=0, input_tokens=0, output_tokens=0))
+        seen["calls"] += count["calls"]
+        seen["input_tokens"] += count["input_tokens"]
+        seen["output_tokens"] += count["output_tokens"]
         if cached := seen.get("cached", 0) + count.get("cached", 0):
-            total[role]["cached"] = cached
+            seen["cached"] = cached
     return total
 
 

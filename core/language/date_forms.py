@@ -328,7 +328,7 @@ def _from_day(said: Said, frame: Frame) -> When:
         day = _day_word(said, frame).day
     else:
         which = said["which"] or {"from": "coming", "ago": "last"}.get(side, "this")
-        day = _weekday(which, said["name"], frame).day
+        day = _weekday({**said, "which": which}, frame).day
     return When(_moved(day, said["unit"], -count if side in ("ago", "before") else count), "day", vague)
 
 
@@ -366,9 +366,9 @@ def _clock_ago(said: Said, frame: Frame) -> When:
     return When(moment.date(), "minute", approximate=True, moment=moment.replace(second=0, microsecond=0))
 
 
-def _weekday(which: str, name: str, frame: Frame) -> When:
-    today = frame.today
-    back = (today.weekday() - WEEKDAYS[name]) % 7 or 7
+def _weekday(said: Said, frame: Frame) -> When:
+    today, which = frame.today, said["which"]
+    back = (today.weekday() - WEEKDAYS[said["name"]]) % 7 or 7
     ahead = 7 - back or 7
     if _STEP[which] < 0:
         return When(today - timedelta(days=back), "day")
@@ -382,14 +382,10 @@ def _weekday(which: str, name: str, frame: Frame) -> When:
     return When(today + timedelta(days=ahead % 7), "day")
 
 
-def _which_weekday(said: Said, frame: Frame) -> When:
-    return _weekday(said["which"], said["name"], frame)
-
-
 def _on_weekday(said: Said, frame: Frame) -> When:
     """A bare "on Friday": the tense says which; without one, the one just gone, as a guess."""
-    when = _weekday("this coming" if frame.tense > 0 else "last", said["name"], frame)
-    return when._replace(approximate=frame.tense == 0)
+    which = "this coming" if frame.tense > 0 else "last"
+    return _weekday({**said, "which": which}, frame)._replace(approximate=frame.tense == 0)
 
 
 def _which_unit(said: Said, frame: Frame) -> When:
@@ -447,10 +443,6 @@ def _holiday(said: Said, frame: Frame) -> When:
 def _day_of_month(said: Said, frame: Frame) -> When:
     options = _same_days([_month_of(frame.today, n) for n in (-1, 0, 1)], int(said["number"]))
     return When(_nearest(options, frame, None if frame.future or frame.past else -1), "day")
-
-
-def _other_day(_: Said, frame: Frame) -> When:
-    return _shifted(frame, "day", -3, vague=True)
 
 
 _PERFECT = re.compile(r"\b(?:have|has|had|been|'ve|’ve|'s|’s)\b|'ve\b|’ve\b", re.IGNORECASE)
@@ -516,7 +508,7 @@ _FORMS: tuple[tuple[str, Reader], ...] = (
     (rf"in\s+{_ROUGHLY}{_COUNT}\s+{_UNIT}(?:'?\s+time)?", _ahead),
     (rf"{_COUNT}\s+{_UNIT}\s+from\s+now", _ahead),
     (rf"{_COUNT}\s+(?P<unit>hours?|minutes?|mins?)\s+ago", _clock_ago),
-    (rf"{_WHICH}\s+{_WEEKDAY}(?:{_PART})?", _which_weekday),
+    (rf"{_WHICH}\s+{_WEEKDAY}(?:{_PART})?", _weekday),
     (rf"on\s+{_WEEKDAY}(?:{_PART})?", _on_weekday),
     (rf"{_WEEKDAY}{_PART}", _on_weekday),
     (rf"(?:(?:earlier|later)\s+)?{_WHICH}\s+(?P<unit>week|weekend|month|year|decade)", _which_unit),
@@ -536,7 +528,7 @@ _FORMS: tuple[tuple[str, Reader], ...] = (
         _since_then,
     ),
     (rf"{_ROUGHLY}{_COUNT}\s+{_UNIT}(?P<now>\s+(?:now|already))", _since_then),
-    (r"the\s+other\s+(?:day|night)", _other_day),
+    (r"the\s+other\s+(?:day|night)", lambda _, frame: _shifted(frame, "day", -3, vague=True)),
 )
 READERS = [
     (re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.IGNORECASE), reader) for pattern, reader in _FORMS

@@ -157,21 +157,18 @@ def _words(piece: str) -> Iterator[_Word]:
     for at, (form, stem) in enumerate(zip(tokens, stems(piece), strict=True)):
         before, after = around[at], around[at + 2]
         if form not in _LOOSE and form not in _PRONOUNS:
+            past = before in IRREGULAR or before.endswith("ed")
             yield _Word(
                 form=_ONE.get(form, form),
                 stem=_ONE.get(form, stem),
                 content=_is_content(form),
-                joined=_is_content(before) and not (_is_past(before) and _is_content(after)),
+                joined=_is_content(before) and not (past and _is_content(after)),
                 rules=after in _POINTING or after.endswith("ing"),
             )
 
 
 def _is_content(form: str) -> bool:
     return bool(form) and form not in STOPWORDS
-
-
-def _is_past(form: str) -> bool:
-    return form in IRREGULAR or form.endswith("ed")
 
 
 def _jaccard(one: frozenset[str], two: frozenset[str]) -> float:

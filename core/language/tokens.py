@@ -158,12 +158,6 @@ def _word(word: str) -> Iterator[str]:
         yield parts[0]
 
 
-def _bigrams(run: str) -> Iterator[str]:
-    if len(run) == 1:
-        yield run
-    yield from (run[i : i + 2] for i in range(len(run) - 1))
-
-
 @per_text(4096)
 def _tokens(text: str) -> tuple[str, ...]:
     """Cached: one text is taken apart anew by search, Judge and checks, and against many others."""
@@ -176,7 +170,7 @@ def _split(text: str) -> Iterator[str]:
         if match.lastgroup == "word":
             yield from _word(found)
         elif match.lastgroup == "unspaced":
-            yield from _bigrams(found)
+            yield from (found[at : at + 2] for at in range(max(len(found) - 1, 1)))
         elif match.lastgroup == "number":
             yield found.replace(",", "")
         elif match.lastgroup == "mail":
