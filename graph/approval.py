@@ -125,9 +125,8 @@ def _needs(run: GraphRun, edit: Edit) -> bool:
 
 def _item(run: GraphRun, n: int, edit: Edit) -> dict[str, Any]:
     """What a person needs to see of an edit: before, after, and the turns it rests on."""
-    named = edit.target if edit.op != "ADD" else None
-    before = next(iter(run.bank.get(run.scope, [named])), None) if named else None
-    after = edit.entry
+    named = [edit.target] if edit.target and edit.op != "ADD" else []
+    before, after = next(iter(run.bank.get(run.scope, named)), None), edit.entry
     entry = after or before
     turns = run.bank.turns(run.scope, entry.turns) if entry is not None else []
     return {

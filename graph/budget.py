@@ -5,9 +5,9 @@ Where it is used up the role has failed, and so each node goes on as it does wit
 
 import logging
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import get_runtime
@@ -25,7 +25,6 @@ RUNS = 1000
 """Runs of this process of which it is known at the same time what they used."""
 
 _guard = threading.Lock()
-_runs: OrderedDict[int, tuple[Any, "_Used"]] = OrderedDict()
 
 
 @dataclass
@@ -43,12 +42,13 @@ def _used_here() -> _Used:
     control = get_runtime().control
     if control is None:
         return _Used()
-    with _guard:
-        _, used = _runs.setdefault(id(control), (control, _Used()))  # held, so that no other gets its id
-        _runs.move_to_end(id(control))
-        while len(_runs) > RUNS:
-            _runs.popitem(last=False)
-    return used
+    with _guard:  # of two threads at once each would make its own
+        return _used_of(control)
+
+
+@lru_cache(RUNS)
+def _used_of(_: Any) -> _Used:
+    return _Used()
 
 
 class Purse:
@@ -73,8 +73,7 @@ class Purse:
             BudgetUsed: there is none left. StoreError: what is left cannot be known now.
         """
         with _guard:
-            reached = self._run.reached(self._used.spent)
-            if reached:
+            if reached := self._run.reached(self._used.spent):
                 raise BudgetUsed(role, _of_run(reached))
             self._used.add(1, 0)
         if self._day.is_set and (reached := self._bank.spend(self._scope, self._today(), _ONE, self._day)):

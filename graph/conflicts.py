@@ -8,12 +8,12 @@ from typing import Any
 from memcycle.agents.constructor import FactDraft
 from memcycle.agents.refresher import ConflictView, Refresh, RefresherInput, RefresherOutput
 from memcycle.agents.views import MemoryView
-from memcycle.core.edit import Edit, Rejected
+from memcycle.core.edit import Edit
 from memcycle.core.entry import Entry, same_text
 from memcycle.core.errors import RoleFailed
 from memcycle.core.turn import Turn
 from memcycle.graph.environment import GraphRun, Made
-from memcycle.graph.facts import fact_entry
+from memcycle.graph.facts import Outcome, fact_entry
 from memcycle.graph.guards import ANOTHER_MATTER, requested_deletion, same_matter, support
 from memcycle.graph.node import Call
 from memcycle.graph.search import turn_views
@@ -35,17 +35,10 @@ class ConflictSet:
 
 
 @dataclass
-class Guarded:
+class Guarded(Outcome):
     """Edits the guards let through, deletions that may become supersessions, and refusals."""
 
-    edits: list[Edit] = field(default_factory=list)
     supersede: list[ConflictRef] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
-    def refuse(self, text: str, why: str) -> None:
-        """Notes a proposal that is not followed."""
-        self.rejected.append(Rejected(text=text, why=why))
 
 
 def propose(

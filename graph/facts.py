@@ -49,11 +49,6 @@ class Grounded:
     near: tuple[Entry, ...] = ()
     close: bool = False
 
-    @property
-    def supported(self) -> bool:
-        """Whether its turn plainly says so, as far as code can tell."""
-        return plainly_said(self.draft.text, self.turn)
-
     def is_doubtful(self, told: Set[str]) -> bool:
         """Whether it changes what is stored, holds a number that its turn does not, or a name that none does.
 
@@ -212,7 +207,11 @@ def fact_judge_input(
             near=[MemoryView.of(i, entry) for i, entry in enumerate(item.near)],
         )
         for n, item in enumerate(grounded, 1)
-        if (item.is_doubtful(told) if lean else not item.supported or item.close or item.turn.id in waiting)
+        if (
+            item.is_doubtful(told)
+            if lean
+            else item.close or item.turn.id in waiting or not plainly_said(item.draft.text, item.turn)
+        )
     ]
     return FactJudgeInput(facts=unsettled, now=run.now())
 

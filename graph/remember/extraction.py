@@ -12,7 +12,6 @@ from memcycle.agents.constructor import ConstructorInput, ConstructorOutput, Fac
 from memcycle.agents.guide import GuideOutput
 from memcycle.agents.provider_errors import may_pass
 from memcycle.agents.views import TurnView
-from memcycle.core.entry import same_text
 from memcycle.core.errors import BudgetUsed, RoleFailed, is_too_long
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.theta import Extraction
@@ -212,12 +211,6 @@ def _size(value: ConstructorInput) -> int:
     """Tokens of all that is shown."""
     texts = [turn.text for turn in (*value.turns, *value.window)] + [one.text for one in value.memories]
     return sum(map(shown_tokens, texts))
-
-
-def new_facts(found: Sequence[FactDraft], known: Sequence[FactDraft], turns: set[int]) -> list[FactDraft]:
-    """Those of some turns that are not known yet."""
-    texts = {same_text(fact.text) for fact in known}
-    return [fact for fact in found if fact.turn in turns and same_text(fact.text) not in texts]
 
 
 def _span(turns: Sequence[TurnView]) -> str:

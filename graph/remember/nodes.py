@@ -11,7 +11,7 @@ from memcycle.agents.guide import GuideInput, GuideOutput
 from memcycle.agents.judge import JudgeInput
 from memcycle.agents.retriever import RetrieverInput
 from memcycle.agents.roles import run_rules
-from memcycle.core.entry import Entry, departure
+from memcycle.core.entry import Entry, departure, same_text
 from memcycle.core.errors import KEPT, RoleFailed, StoreError
 from memcycle.core.theta import Extraction
 from memcycle.core.turn import Turn
@@ -32,7 +32,7 @@ from memcycle.graph.remember.chunk import (
     memories,
     window,
 )
-from memcycle.graph.remember.extraction import ONCE, new_facts, read, read_again
+from memcycle.graph.remember.extraction import ONCE, read, read_again
 from memcycle.graph.search import (
     as_is,
     find,
@@ -241,7 +241,8 @@ def reextract(state: RememberState, run: GraphRun) -> Step:
     aimed = {n: turn for n, turn in enumerate(turns, 1) if turn.id in set(result["uncovered"])}
     missing = {n: missing_words(turn, texts) for n, turn in aimed.items()}
     done = yield from read_again(run, value, missing, how)
-    new = new_facts(done.facts, known, set(aimed))
+    stated = {same_text(fact.text) for fact in known}
+    new = [fact for fact in done.facts if fact.turn in aimed and same_text(fact.text) not in stated]
     missed = uncovered(turns, [*texts, *(fact.text for fact in new)], how.coverage)
     left = {turn.id for turn in missed} & set(result["uncovered"])
     return {
