@@ -156,14 +156,9 @@ def uncovered(turns: Sequence[Turn], facts: Iterable[str], share: float) -> list
         turn
         for turn in turns
         if turn.is_evidence
-        and len(words := keywords(turn) - names) >= LEAST_KEYWORDS
+        and len(words := set(content_stems(_TAG.sub(" ", turn.text))) - names) >= LEAST_KEYWORDS
         and len(words & held) < share * len(words)
     ]
-
-
-def keywords(turn: Turn) -> set[str]:
-    """Stems of the words of a turn that carry content."""
-    return set(content_stems(_TAG.sub(" ", turn.text)))
 
 
 def missing_words(turn: Turn, facts: Iterable[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -29,18 +29,9 @@ if TYPE_CHECKING:
     from memcycle.stores.bank import Bank
 
 
-def _asked(messages: list[AnyMessage]) -> str:
-    """The words of the last human message."""
-    last = next((message for message in reversed(messages) if isinstance(message, HumanMessage)), None)
-    text = str(last.text).strip() if last is not None else ""
-    if not text:
-        raise BadInput("memory needs a human message with some words: {'messages': [('user', 'Hello')]}")
-    return text
-
-
 def stage(state: MemoryState, run: GraphRun) -> dict[str, Any]:
     """Writes down what was said, before anything is asked that may fail; remember reads it."""
-    _asked(state["messages"])
+    _question(state)  # refuses what has no words
     said, world = sent_once(state["messages"]), run.bank.world
     turns = turns_of(said, run.bank, run.scope, run.settings, now=run.context.now, task=world.new_id())
     run.bank.stage_turns(run.scope, turns, state="unextracted", embed=False)
@@ -49,9 +40,11 @@ def stage(state: MemoryState, run: GraphRun) -> dict[str, Any]:
 
 def _question(state: MemoryState) -> dict[str, Any]:
     """The last human message, which is no evidence for itself."""
-    messages = state["messages"]
-    asking = [message for message in messages if isinstance(message, HumanMessage)][-1:]
-    return {"question": _asked(messages), "seen": asking}
+    asking = [message for message in state["messages"] if isinstance(message, HumanMessage)][-1:]
+    text = "".join(str(message.text) for message in asking).strip()
+    if not text:
+        raise BadInput("memory needs a human message with some words: {'messages': [('user', 'Hello')]}")
+    return {"question": text, "seen": asking}
 
 
 def _question_amid(state: MemoryState) -> dict[str, Any]:
@@ -61,10 +54,6 @@ def _question_amid(state: MemoryState) -> dict[str, Any]:
 
 def _recalled(output: dict[str, Any]) -> dict[str, Any]:
     return {"recalled": {**output["answer"], "usage": output.get("usage") or {}}}
-
-
-def _conversation(state: MemoryState) -> dict[str, Any]:
-    return {"messages": sent_once(state["messages"])}
 
 
 def _remembered(output: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +123,10 @@ def build_memory(
     builder.add_node(
         "reply", reply if isinstance(reply, Runnable) else Node("reply", reply, failed=lambda *_: KEPT)
     )
-    builder.add_node("remember", nested(_conversation, remember_graph(env), _remembered))
+    heard = remember_graph(env)
+    builder.add_node(
+        "remember", nested(lambda state: {"messages": sent_once(state["messages"])}, heard, _remembered)
+    )
     builder.add_node("session", nested(_ending, session_graph(env), _ended, _not_ended))
     builder.add_edge(START, "stage")
     builder.add_edge("stage", "recall")

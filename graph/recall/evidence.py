@@ -16,7 +16,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from memcycle.agents.views import MemoryView
@@ -26,6 +25,7 @@ from memcycle.core.language.token_count import token_counter
 from memcycle.core.language.tokens import content_stems
 from memcycle.core.theta import Theta
 from memcycle.graph.environment import GraphRun, Look
+from memcycle.graph.search import fitting
 from memcycle.graph.states import Candidate, RecallState
 from memcycle.stores.ledger.turns import Said
 
@@ -296,8 +296,7 @@ def judge_candidates(run: GraphRun, state: RecallState) -> list[Entry]:
     """
     limits = _limits(run, state)
     entries = [one.entry for one in ranked(run, state)[: limits.k]]
-    spent = list(accumulate(token_counter().count(entry.text) for entry in entries))
-    return [entry for n, entry in enumerate(entries) if n == 0 or spent[n] <= limits.token_budget]
+    return fitting(entries, limits.token_budget, lambda entry: token_counter().count(entry.text))
 
 
 def ranked(run: GraphRun, state: RecallState) -> list[Piece]:

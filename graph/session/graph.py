@@ -122,7 +122,7 @@ def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, Session
     graph.add("repair", repair.repair, "repair_tried", to="consolidate", state=ProbeState)
     graph.add(
         "catch_up",
-        nested(_to_catch_up, remember_graph(env, takes=CatchUpInput), _remembered),
+        nested(lambda state: {"owner": state["owner"]}, remember_graph(env, takes=CatchUpInput), _remembered),
         to="close_episode",
     )
     if asks:
@@ -149,10 +149,6 @@ def _used(output: dict[str, Any]) -> dict[str, Any]:
 def _not_ended(state: RememberState, error: Exception) -> dict[str, Any]:
     result = state["result"]
     return {"result": {**result, "warnings": [*result["warnings"], not_ended(error)]}}
-
-
-def _to_catch_up(state: SessionState) -> dict[str, Any]:
-    return {"owner": state["owner"]}
 
 
 def _remembered(output: dict[str, Any]) -> dict[str, Any]:
