@@ -1,7 +1,7 @@
 """The Refresher's proposals, held against the guards."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -34,16 +34,9 @@ class ConflictSet:
         return [entry for entry in self.entries.values() if entry.granularity == "fact"]
 
 
-@dataclass
-class Guarded(Outcome):
-    """Edits the guards let through, deletions that may become supersessions, and refusals."""
-
-    supersede: list[ConflictRef] = field(default_factory=list)
-
-
 def propose(
     run: GraphRun, refs: Sequence[ConflictRef], turns: Sequence[Turn]
-) -> Generator[Call, Any, Guarded]:
+) -> Generator[Call, Any, Outcome]:
     """Asks the Refresher about the conflicts and holds what it proposes against the guards.
 
     Nothing is refreshed where no stored fact is in conflict, or where the role fails.
@@ -65,23 +58,23 @@ def propose(
         if ref["memory"] in memories
     ]
     if not views:
-        return Guarded()
+        return Outcome()
     value = RefresherInput(conflicts=views, turns=views_of_turns, now=run.now())
     try:
         output = yield run.call("refresher", value)
     except RoleFailed as failed:
-        return Guarded(warnings=[f"nothing refreshed: {failed}"])
+        return Outcome(warnings=[f"nothing refreshed: {failed}"])
     return guard_refresh(output, conflicts, run.made("refresher"))
 
 
-def guard_refresh(output: RefresherOutput, conflicts: ConflictSet, made: Made) -> Guarded:
+def guard_refresh(output: RefresherOutput, conflicts: ConflictSet, made: Made) -> Outcome:
     """Holds each proposal against the guards (AMA 3.4).
 
     Only memories of the conflict set may be touched, each once. DELETE needs the user's quoted words;
     without them it waits for a new fact of the contradicting turn to supersede the memory. UPDATE
     rests on a human turn that supports it, or on the other, newer memory of the conflict.
     """
-    guarded, seen = Guarded(), set[int]()
+    guarded, seen = Outcome(), set[int]()
     for edit in output.edits:
         if edit.op == "NONE":
             continue
@@ -96,7 +89,7 @@ def guard_refresh(output: RefresherOutput, conflicts: ConflictSet, made: Made) -
     return guarded
 
 
-def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made, into: Guarded) -> None:
+def _guard_one(edit: Refresh, target: Entry, conflicts: ConflictSet, made: Made, into: Outcome) -> None:
     refs = [ref for ref in conflicts.refs if target.id in (ref["memory"], ref["other"])]
     if edit.op == "DELETE":
         request = requested_deletion(edit.quote, conflicts.turns)

@@ -85,11 +85,15 @@ class Grounded:
 
 @dataclass
 class Outcome:
-    """What came of the drafts so far. `unread`: whether some could not be embedded."""
+    """What came of what roles proposed.
+
+    `supersede`: deletions that may become supersessions. `unread`: whether facts could not be embedded.
+    """
 
     edits: list[Edit] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    supersede: list[ConflictRef] = field(default_factory=list)
     unread: bool = False
 
     def refuse(self, text: str, why: str) -> None:
