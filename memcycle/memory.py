@@ -58,33 +58,20 @@ def runs(prepare: "Callable[Concatenate[Memory, P], Run[R]]") -> "Callable[Conca
     return run
 
 
-def awaited(
-    method: "Callable[Concatenate[Memory, P], R]",
-) -> "Callable[Concatenate[Memory, P], Coroutine[Any, Any, R]]":
-    """The awaitable form of a method made by `runs`: prepared off the loop, its models awaited natively."""
-    prepare: Callable[Concatenate[Memory, P], Run[R]] = method.__wrapped__  # type: ignore[attr-defined]
+def awaitable(
+    method: "Callable[Concatenate[Memory, P], T]",
+) -> "Callable[Concatenate[Memory, P], Coroutine[Any, Any, T]]":
+    """The awaitable form of a method: of one made by `runs` prepared off the loop, its models awaited
+    natively; of one that only touches the store the same code, in a thread."""
+    prepare: Callable[..., Run[Any]] | None = getattr(method, "__wrapped__", None)
 
     @functools.wraps(method)
-    async def run(self: "Memory", /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def run(self: "Memory", /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        if prepare is None:
+            return await asyncio.to_thread(method, self, *args, **kwargs)
         runs, made = await asyncio.to_thread(lambda: (self._runs, prepare(self, *args, **kwargs)))
         return await runs.ainvoke(made)
 
-    return _named(run, method)
-
-
-def off_loop(
-    method: "Callable[Concatenate[Memory, P], T]",
-) -> "Callable[Concatenate[Memory, P], Coroutine[Any, Any, T]]":
-    """The awaitable form of a method that only touches the store: the same code, in a thread."""
-
-    @functools.wraps(method)
-    async def run(self: "Memory", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(method, self, *args, **kwargs)
-
-    return _named(run, method)
-
-
-def _named(run: Callable[P, T], method: Callable[..., Any]) -> Callable[P, T]:
     run.__name__ = f"a{method.__name__}"
     run.__qualname__ = f"Memory.{run.__name__}"
     run.__doc__ = f"Awaitable `{method.__name__}`."
@@ -651,31 +638,31 @@ class Memory:
 
     # Awaitable forms
 
-    aadd = awaited(add)
-    aask = awaited(ask)
-    arecall = awaited(recall)
-    aend_session = awaited(end_session)
-    averify_session = awaited(verify_session)
-    aresume = awaited(resume)
-    amemories = off_loop(memories)
-    aget = off_loop(get)
-    aedit = off_loop(edit)
-    aundo = off_loop(undo)
-    ahistory = off_loop(history)
-    aholders = off_loop(holders)
-    aprobes_over = off_loop(probes_over)
-    amaintain = off_loop(maintain)
-    aforget = off_loop(forget)
-    aforget_user = off_loop(forget_user)
-    aexport = off_loop(export)
-    aimport_ = off_loop(import_)
-    asessions = off_loop(sessions)
-    asession = off_loop(session)
-    athread = off_loop(thread)
-    aunfinished = off_loop(unfinished)
-    athreads_under = off_loop(threads_under)
-    adelete_thread = off_loop(delete_thread)
-    aclose = off_loop(close)
+    aadd = awaitable(add)
+    aask = awaitable(ask)
+    arecall = awaitable(recall)
+    aend_session = awaitable(end_session)
+    averify_session = awaitable(verify_session)
+    aresume = awaitable(resume)
+    amemories = awaitable(memories)
+    aget = awaitable(get)
+    aedit = awaitable(edit)
+    aundo = awaitable(undo)
+    ahistory = awaitable(history)
+    aholders = awaitable(holders)
+    aprobes_over = awaitable(probes_over)
+    amaintain = awaitable(maintain)
+    aforget = awaitable(forget)
+    aforget_user = awaitable(forget_user)
+    aexport = awaitable(export)
+    aimport_ = awaitable(import_)
+    asessions = awaitable(sessions)
+    asession = awaitable(session)
+    athread = awaitable(thread)
+    aunfinished = awaitable(unfinished)
+    athreads_under = awaitable(threads_under)
+    adelete_thread = awaitable(delete_thread)
+    aclose = awaitable(close)
 
     # What a call is about
 
