@@ -91,13 +91,25 @@ def _object(text: str, where: str) -> dict[str, Any]:
 
 
 def write_object(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes a JSON object, whole or not at all; BadInput where the file cannot be written."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Writes a JSON object as `write_file` does."""
+    write_file(path, json.dumps(content, indent=2) + "\n")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Writes a file of its owner's alone, whole or not at all; BadInput where it cannot be written."""
+    import tempfile  # loads more than the rest of this file
+
     try:
-        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        part.replace(path)
+        # A new one: nobody can lay a link in its place that is written through.
+        handle, part = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(part).replace(path)
+        except OSError:
+            Path(part).unlink(missing_ok=True)
+            raise
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise BadInput(f"{path} cannot be written: {error.strerror}") from None
 
 

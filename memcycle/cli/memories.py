@@ -1,8 +1,6 @@
 """`memories`, `history`, `edit`, `undo`, `forget`, `export`, `import`: what is stored, seen and changed."""
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -279,7 +277,9 @@ def export(
     with open_memory(settings_of(whose.home), whose, read_only=True) as memory:
         rows = memory.export()
     if output is not None:
-        _write(output, rows)
+        from memcycle.core.jsonl import write_file
+
+        write_file(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
         note(f"{len(rows)} entries of user {memory.user!r} written to {output}.")
         if as_json:
             print_json({"entries": len(rows), "file": str(output)})
@@ -290,22 +290,6 @@ def export(
             print_json(row, indent=None)
     if not rows:
         note(f"User {memory.user!r} has no memories in workspace {memory.workspace!r}.")
-
-
-def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    try:
-        # A new file of its owner's alone: nobody can lay a link in its place that is written through.
-        handle, part = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(part).replace(path)
-        except OSError:
-            Path(part).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror}") from None
 
 
 def import_(
