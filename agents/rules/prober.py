@@ -14,6 +14,7 @@ from memcycle.agents.views import TurnView
 from memcycle.core.language.date_forms import Reading
 from memcycle.core.language.dates import format_time, read_dates, without
 from memcycle.core.language.tokens import STOPWORDS
+from memcycle.core.probe import ProbeKind
 
 _WORD = re.compile(r"[^\W\d_][\w'’-]*[^\W_]")
 ASKED, LEAST_LEFT = 3, 2
@@ -48,7 +49,7 @@ def prober(value: ProberInput) -> ProberOutput:
     earlier = frozenset[str]().union(*(content(memory.text) for memory in value.memories))
     drafts: dict[str, ProbeDraft] = {}
     for one in chosen:
-        draft = _temporal(one) if one is dated else _plain(one, earlier)
+        draft = _draft(one, earlier, dated=one is dated)
         drafts.setdefault(draft.question.casefold(), draft)
     return ProberOutput(probes=list(drafts.values()))
 
@@ -79,23 +80,15 @@ def _rarest(text: str, words: frozenset[str], held: Counter[str]) -> tuple[str, 
     return tuple(word for stem, word in places.items() if stem in rarest)
 
 
-def _plain(one: _Candidate, earlier: frozenset[str]) -> ProbeDraft:
-    return ProbeDraft(
-        question=f"What did {one.turn.speaker} say about {_listed(one.named)}?",
-        answer=one.statement.text,
-        turn=one.turn.n,
-        kind="cross-session" if content(" ".join(one.named)) & earlier else "single-hop",
-    )
-
-
-def _temporal(one: _Candidate) -> ProbeDraft:
-    when = one.when
-    return ProbeDraft(
-        question=f"When was it that {one.turn.speaker} told of, with {_listed(one.named)}?",
-        answer=format_time(when.start, when.precision) if when else "",
-        turn=one.turn.n,
-        kind="temporal",
-    )
+def _draft(one: _Candidate, earlier: frozenset[str], *, dated: bool) -> ProbeDraft:
+    who, about, turn = one.turn.speaker, _listed(one.named), one.turn.n
+    if dated and one.when is not None:
+        question = f"When was it that {who} told of, with {about}?"
+        day = format_time(one.when.start, one.when.precision)
+        return ProbeDraft(question=question, answer=day, turn=turn, kind="temporal")
+    question = f"What did {who} say about {about}?"
+    kind: ProbeKind = "cross-session" if content(" ".join(one.named)) & earlier else "single-hop"
+    return ProbeDraft(question=question, answer=one.statement.text, turn=turn, kind=kind)
 
 
 def _listed(words: Sequence[str]) -> str:

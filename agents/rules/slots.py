@@ -156,11 +156,11 @@ def slots_of(text: str, speaker: str | None, *, ended: bool) -> frozenset[tuple[
 
 
 def _against(new: _Sentence, old: _Sentence) -> str | None:
-    if corrects(new.text) and new.owner == old.owner and _put_right(new, old):
-        return "a correction"
-    if not new.owner or new.owner != old.owner:
+    if new.owner != old.owner or same_text(new.text) == same_text(old.text):
         return None
-    if same_text(new.text) == same_text(old.text):
+    if corrects(new.text) and _put_right(new, old):
+        return "a correction"
+    if not new.owner:
         return None
     for claim in new.claims:
         if claim.slot in ("owned", "habit", "switch") and _gone(claim, old):
@@ -173,8 +173,6 @@ def _against(new: _Sentence, old: _Sentence) -> str | None:
 
 def _put_right(new: _Sentence, old: _Sentence) -> bool:
     """Whether a correction is of this statement: what it takes back stands there, with more that it says."""
-    if same_text(new.text) == same_text(old.text):
-        return False
     if (denied := _TAKEN_BACK.search(new.text)) is None:
         return 2 * len(new.words & old.words) >= len(old.words) > 0
     wrong = content(denied["value"])

@@ -149,17 +149,15 @@ def _sampled(
 
 
 def _failure(n: int, pattern: Pattern, record: QuestionRecord, task: Task) -> FailureView:
+    alike = {name: getattr(record, name) for name in ("question", "category", "shown", "answer")}
     return FailureView(
         n=n,
         pattern=pattern,
-        question=record.question,
-        category=record.category,
         score=round(task.value(record) or 0.0, 4),
         wanted=len(record.wanted),
         missed=list(record.missed),
-        shown=record.shown,
-        answer=record.answer,
         gold=record.gold if record.answer is not None else None,
+        **alike,
     )
 
 

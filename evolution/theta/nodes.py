@@ -127,11 +127,9 @@ class Evolving:
 
     def propose(self, state: EvolveState) -> dict[str, Any]:
         """The changes on the configuration that they are about, each brought into its range."""
-        lab = self._lab(state)
-        base, _ = _base(state)
         changes = [Change.model_validate(one) for one in state["diagnosis"]["changes"]]
-        proposal = with_all(base, changes)
-        place = lab.folder.round(state["round"])
+        proposal = with_all(_base(state)[0], changes)
+        place = self._lab(state).folder.round(state["round"])
         write_json(place / "diagnosis.json", {**state["diagnosis"], "proposal": proposal})
         return {"proposal": proposal}
 
