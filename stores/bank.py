@@ -130,7 +130,7 @@ class Bank:
         try:
             if not read_only:
                 doctor.renew_words(ledger, settings)
-            indexes = None if read_only else Indexes.open(settings, world, ledger, embeddings, repair=repair)
+            indexes = None if read_only else Indexes(settings, ledger, embeddings, repair=repair)
         except BaseException:
             ledger.close()
             raise

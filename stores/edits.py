@@ -72,7 +72,10 @@ def _apply_one(writer: Writer, scope: Scope, item: Prepared, embedder: str | Non
     if edit.op == "MERGE":
         _merge(writer, _target(writer, scope, edit), entry, edit, applied)
         return
-    _check_text(writer, entry)
+    if not entry.text.strip():
+        raise _Refused("the text is empty")
+    if meta.is_forgotten(writer.conn, entry.scope, "text", entry.text):
+        raise _Refused("this was forgotten at the user's request and is not stored again")
     entry = entry.model_copy(
         update={
             "status": "staged" if sessions.is_open(writer.conn, entry.scope) else "active",
@@ -121,13 +124,6 @@ def _check_turns(writer: Writer, scope: Scope, edit: Edit, entry: Entry) -> None
     missing = sorted(named - turns.by_ids(writer.conn, scope, named).keys())
     if missing:
         raise _Refused(f"turn {missing[0]}, which it rests on, is not in this memory (any more)")
-
-
-def _check_text(writer: Writer, entry: Entry) -> None:
-    if not entry.text.strip():
-        raise _Refused("the text is empty")
-    if meta.is_forgotten(writer.conn, entry.scope, "text", entry.text):
-        raise _Refused("this was forgotten at the user's request and is not stored again")
 
 
 def _target(writer: Writer, scope: Scope, edit: Edit) -> StoredEntry:
@@ -220,12 +216,9 @@ def _update(writer: Writer, entry: Entry, item: Prepared, applied: Applied) -> N
 def _is_replay(writer: Writer, scope: Scope, edit: Edit, existing: StoredEntry | None) -> bool:
     """Whether this very update was applied before: a node run again after a crash gets the same answer."""
     target = entries.one(writer.conn, scope, edit.target) if edit.target else None
-    return (
-        existing is not None
-        and target is not None
-        and existing.entry.status in RECALLABLE
-        and target.entry.superseded_by == existing.entry.id
-    )
+    if existing is None or target is None or existing.entry.status not in RECALLABLE:
+        return False
+    return target.entry.superseded_by == existing.entry.id
 
 
 def _check_successor(target: Entry, entry: Entry) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self
 
 from memcycle.core.errors import EmbedderMismatch, EmbeddingFailed, StoreError
 from memcycle.core.settings import Settings
-from memcycle.core.world import World
 from memcycle.stores.chroma.mirror import Mirror
 from memcycle.stores.ledger import meta
 from memcycle.stores.ledger.columns import Vector
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from memcycle.stores.embedders import Embedder
-    from memcycle.stores.search.search import Search
 
 _log = logging.getLogger(__name__)
 
@@ -90,15 +88,15 @@ class Vectors:
 
     def of_all_that_can(self, texts: Sequence[str]) -> dict[str, Vector]:
         """Vectors by text, without those that cannot be had now: for what must be stored whatever happens."""
+        why: object = EmbeddingFailed.__name__
         try:
             found, failed = self.of_what_works(texts)
         except Exception as error:  # noqa: BLE001 - a turn is stored whatever an embedder raises; doctor finds it
             # Errors of others may quote what they were sent.
             why = error if isinstance(error, EmbedderMismatch) else type(error).__name__
-            _log.warning("%d texts stored without a vector: %s", len(set(texts)), why)
-            return {}
+            found, failed = {}, dict.fromkeys(texts, "")
         if failed:
-            _log.warning("%d texts stored without a vector: EmbeddingFailed", len(failed))
+            _log.warning("%d texts stored without a vector: %s", len(failed), why)
         return found
 
     def dimension(self) -> int:
@@ -132,38 +130,27 @@ class Vectors:
         else:
             why = f"was built with the embedder {name!r} ({dimension} dimensions), not {self.id!r}: choose"
             why = f"{why} that one, or make its vectors anew"
-        return EmbedderMismatch(
-            f"the memory at {self._ledger.path.parent} {why} with `memcycle doctor --reembed`"
-        )
+        home = self._ledger.path.parent
+        return EmbedderMismatch(f"the memory at {home} {why} with `memcycle doctor --reembed`")
 
 
 class Indexes:
     """The embedder with its record, the index that mirrors the ledger, and the search over both."""
 
-    def __init__(self, vectors: Vectors, mirror: Mirror, search: "Search") -> None:
-        self.vectors, self.mirror, self.search = vectors, mirror, search
-        self._lock, self._held = threading.Lock(), 0
-        self._looked = False
-        self._rests_until = 0.0
-
-    @classmethod
-    def open(
-        cls,
-        settings: Settings,
-        world: World,
-        ledger: Ledger,
-        embeddings: "Embeddings | None",
-        *,
-        repair: bool,
-    ) -> Self:
+    def __init__(
+        self, settings: Settings, ledger: Ledger, embeddings: "Embeddings | None", *, repair: bool
+    ) -> None:
         """Loads no model and opens no index yet. Refuses unknown embedders and, but for `repair`, another."""
         # These load libraries that commands which only read do without.
         from memcycle.stores.embedders import open_embedder
         from memcycle.stores.search.search import Search
 
-        vectors = Vectors(ledger, open_embedder(settings, embeddings, world), repair=repair)
-        mirror = Mirror(settings, ledger, vectors)
-        return cls(vectors, mirror, Search(ledger, mirror, vectors.embedder, settings.visibility))
+        self.vectors = Vectors(ledger, open_embedder(settings, embeddings, ledger.world), repair=repair)
+        self.mirror = Mirror(settings, ledger, self.vectors)
+        self.search = Search(ledger, self.mirror, self.vectors.embedder, settings.visibility)
+        self._lock, self._held = threading.Lock(), 0
+        self._looked = False
+        self._rests_until = 0.0
 
     def attended(self) -> Self:
         """Finishes what is owed of deletions: a wipe that a crash cut short, or another process left to us.

@@ -37,13 +37,9 @@ class Writer:
 
     def insert_all(self, given: Sequence[tuple[Entry, Vector | None]]) -> list[StoredEntry]:
         """Adds new entries, in order, with their vectors, in one pass over each table."""
-        stored = entries.insert(
-            self.conn,
-            [
-                (entry if entry.recorded_at else entry.model_copy(update={"recorded_at": self.now}), vector)
-                for entry, vector in given
-            ],
-        )
+        now = {"recorded_at": self.now}
+        dated = [(one if one.recorded_at else one.model_copy(update=now), vector) for one, vector in given]
+        stored = entries.insert(self.conn, dated)
         active = [one for one in stored if one.entry.status == "active"]
         self.reindex(active)
         outbox.put(self.conn, [(one.entry.scope, one.entry.id) for one in active])
@@ -201,12 +197,8 @@ def united(own: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*own, *others)))
 
 
-def _occurrence(entry: Entry) -> datetime | None:
-    """When it happened, where the text itself says so; None where the time is only that of saying it."""
-    return entry.event_time if entry.event_time != entry.observed_at else None
-
-
 def _same_occurrence(one: Entry, other: Entry) -> bool:
-    times = {_occurrence(one), _occurrence(other)} - {None}
+    # When it happened, where the text itself says so, and the time is not only that of saying it.
+    times = {entry.event_time for entry in (one, other) if entry.event_time != entry.observed_at} - {None}
     # "I have a dog", said by two people, are two facts; two different readings are two times.
     return same_speaker(one.speaker, other.speaker) and len(times) < 2  # noqa: PLR2004
