@@ -5,7 +5,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, Self, TypeVar, get_args
@@ -23,7 +23,6 @@ from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, read_time
 from memcycle.core.world import World
 from memcycle.graph.context import MAIN_SESSION, Context
-from memcycle.idle import IdleSessions
 from memcycle.results import Added, Answer, Ended, Outcome, SessionDetail, SessionSummary, ThreadSummary
 from memcycle.runs import Decisions, Run, Runs, Threads
 
@@ -108,8 +107,6 @@ class Memory:
     Attributes:
         settings: As opened with.
         user: Whose memory, for calls that name nobody. workspace: likewise.
-        idle: Ends sessions in which nobody spoke for `settings.idle_after` seconds, and tells what waits and
-            what failed; None where none are ended so.
     """
 
     def __init__(
@@ -132,7 +129,6 @@ class Memory:
         self._bank: Bank | None = None
         self._threads: Threads | None = None
         self._graphs = _Graphs(self._graph)
-        self.idle = self._idle_sessions()
 
     @classmethod
     def open(
@@ -216,13 +212,7 @@ class Memory:
         await self.aclose()
 
     def close(self) -> None:
-        """Closes the store, after the ends of sessions that have begun; a later call opens it again.
-
-        A session that is not idle yet stays open in the ledger: it is ended by whoever opens the home next.
-        """
-        if self.idle is not None:
-            idle, self.idle = self.idle, self._idle_sessions()
-            idle.close(flush=False)
+        """Closes the store; a later call opens it again. A session that nobody ended stays open in it."""
         with self._opening:
             bank, self._bank = self._bank, None
             self._graphs.clear()
@@ -280,7 +270,6 @@ class Memory:
                     if self._read_only
                     else shared_bank(self.settings, embeddings=self._embeddings, world=self._world)
                 )
-                self._watch()
             return self._bank
 
     # Say and ask
@@ -555,6 +544,40 @@ class Memory:
         """
         return self._end_run(self._context(user, workspace, session), thread_id, verify=True)
 
+    def end_idle(self, *, user: str | None = None, workspace: str | None = None) -> dict[Scope, Ended]:
+        """Ends the sessions in which nobody spoke for `settings.idle_after` seconds, one after another.
+
+        For a scheduler, where nobody speaks: each `add` ends one of its user's. One that another process
+        ends, or a person is asked about, is left to them. One whose end fails says so in its `warnings`,
+        stays open, and is tried again once nothing was done with it for as long again.
+
+        Args:
+            user: Whose; by default that of `open`, and everybody's in all workspaces where it names none.
+            workspace: a second wall inside that user.
+
+        Returns:
+            What was done, by session.
+        """
+        after, done = self.settings.idle_after, dict[Scope, Ended]()
+        if after is None:
+            return done
+        from memcycle.graph.session.graph import not_ended
+
+        everybody = user is None and self.user is None and workspace is None
+        within = None if everybody else self.scope(user, workspace)
+        since = self._world.now() - timedelta(seconds=after)
+        runs = self._runs
+        while (scope := self.bank.take_idle(since, within)) is not None:
+            if self._asks_about(scope):
+                continue
+            session = str(scope.session)
+            try:
+                context = self._context(scope.user, scope.workspace, session)
+                done[scope] = runs.invoke(self._end_run(context, verify=None))
+            except Exception as error:  # noqa: BLE001 - told, and the others are ended all the same
+                done[scope] = Ended(session=session, status="open", warnings=[not_ended(error)])
+        return done
+
     def sessions(self, *, user: str | None = None, workspace: str | None = None) -> list[SessionSummary]:
         """Every session of a user, as they began: how far it is, and what its examination found."""
         return [SessionSummary.of(info) for info in self.bank.sessions(self.scope(user, workspace))]
@@ -644,6 +667,7 @@ class Memory:
     aend_session = awaitable(end_session)
     averify_session = awaitable(verify_session)
     aresume = awaitable(resume)
+    aend_idle = awaitable(end_idle)
     amemories = awaitable(memories)
     aget = awaitable(get)
     aedit = awaitable(edit)
@@ -720,42 +744,16 @@ class Memory:
 
     @property
     def _runs(self) -> Runs:
-        return Runs(self.graphs, self.bank, self.threads, self.idle)
+        return Runs(self.graphs, self.bank, self.threads)
 
-    # Sessions in which nobody speaks
-
-    def _idle_sessions(self) -> IdleSessions | None:
-        after = self.settings.idle_after
-        if after is None or self._read_only:
-            return None
-        return IdleSessions(self._end_idle, after, now=self._world.now, give_up=self._give_up)
-
-    def _watch(self, within: Scope | None = None) -> None:
-        """Sessions in which other processes spoke are ended too, once they have been silent for as long."""
-        if self.idle is not None:
-            for scope, heard in self.bank.open_sessions(within):
-                self.idle.touch(scope, heard)
-
-    def _end_idle(self, scope: Scope) -> None:
-        """Ends a session as `end_session` does, unless another process does or a person is asked about it."""
-        session = scope.session or MAIN_SESSION
-        if self.threads is not None and self.settings.approval.is_asked:
-            for one in self.unfinished(user=scope.user, workspace=scope.workspace):
-                if (one.run, one.session) == ("end_session", session) and one.pending is not None:
-                    return
-        heard = self.idle.heard(scope) if self.idle is not None else None
-        if heard is not None and self.bank.take_idle(heard, scope) is None:
-            self._watch(scope)
-            return
-        run = self._end_run(self._context(scope.user, scope.workspace, session), verify=None)
-        ended = Runs(self.graphs, self.bank, self.threads).invoke(run)
-        # No budget was left to read it.
-        if ended.pending is None and ended.status in ("open", "verifying"):
-            self._watch(scope)
-
-    def _give_up(self, scope: Scope, error: BaseException) -> None:
-        """The last resort: nothing said waits for ever. The error's words are left out: they may quote it."""
-        self.bank.commit_session(scope, unverified=f"it could not be ended: {type(error).__name__}")
+    def _asks_about(self, scope: Scope) -> bool:
+        """Whether the end of this session waits for a person."""
+        if self.threads is None or not self.settings.approval.is_asked:
+            return False
+        return any(
+            one.run == "end_session" and one.session == scope.session and one.pending is not None
+            for one in self.unfinished(user=scope.user, workspace=scope.workspace)
+        )
 
 
 def settings_of(settings: Settings | None, path: str | Path | None, *, may_stop: bool) -> Settings:

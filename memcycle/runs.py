@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from memcycle.checkpoints import Checkpointer
-    from memcycle.idle import IdleSessions
     from memcycle.stores.bank import Bank
 
     Checkpoints = str | PathLike[str] | Checkpointer | BaseCheckpointSaver[Any]
@@ -261,13 +260,11 @@ class Runs:
     Attributes:
         graphs: Compiled, by name. bank: the store they were built with.
         threads: None where no checkpoints are kept.
-        idle: Is told who speaks; None where it is not to know, as of an end that it began itself.
     """
 
     graphs: Mapping[str, Any]
     bank: "Bank"
     threads: Threads | None
-    idle: "IdleSessions | None" = None
 
     def invoke(self, run: Run[R]) -> R:
         """Makes the run on its thread and reads its output.
@@ -298,30 +295,16 @@ class Runs:
             thread = self.threads.begin(run.thread_id, run.graph, run.context)
         if thread is not None:
             value = _redacted(self.bank.redactor, run)
-        if self.idle is not None and run.graph != "recall":
-            self.idle.touch(_scope_of(run.context))
         return graph, value, thread
 
     def _finish(self, run: Run[R], thread: Thread | None, out: Mapping[str, Any]) -> R:
         pending = _pending(out.get("__interrupt__"))
         if run.decisions is not None and pending is not None and pending.problem:
             raise BadInput(pending.problem)
-        self._note_silence(run, out)
         result = run.read(out)
         if thread is None:
             return result
         return result.model_copy(update={"thread_id": thread.thread_id, "pending": pending})
-
-    def _note_silence(self, run: Run[R], out: Mapping[str, Any]) -> None:
-        """A chunk may take a model longer than a session may be silent; an ended session waits no more."""
-        if self.idle is None:
-            return
-        scope = _scope_of(run.context)
-        if run.graph == "remember":
-            self.idle.touch(scope)
-        # Open again: somebody spoke while it ended. One that a person is asked about is in hand.
-        elif run.graph == "session" and (out.get("result") or {}).get("status") != "open":
-            self.idle.forget(scope)
 
     def resumption(
         self, thread_id: str, decisions: Decisions | None, owner: Scope
@@ -424,10 +407,6 @@ def _is_finished(state: "StateSnapshot") -> bool:
 
 def _pending(interrupts: Sequence[Any] | None) -> PendingApproval | None:
     return PendingApproval.model_validate(interrupts[0].value) if interrupts else None
-
-
-def _scope_of(context: Context) -> Scope:
-    return Scope(user=context.user, workspace=context.workspace, session=context.session)
 
 
 def detached(graph: Any) -> Any:

@@ -14,8 +14,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from langchain_core.messages import BaseMessage
 
@@ -23,7 +22,6 @@ from memcycle.core.errors import BadInput, describe_error
 from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 from memcycle.graph.remember.chunk import new_turns
-from memcycle.idle import MAX_FAILURES, Failure, IdleSessions
 from memcycle.integrations.messages import Recall, RecallRequest
 from memcycle.memory import Memory
 from memcycle.results import Added, Answer
@@ -205,8 +203,17 @@ async def _settled(attempt: _Attempt) -> None:
 RECENT = 200
 """Messages of a conversation that are looked at: what failed in earlier turns is among them."""
 
-BATCH_SECONDS = 0.05
-"""Seconds before what was given is remembered, so that what comes together is read together."""
+MAX_FAILURES = 1000
+
+AT_ONCE = 8
+"""Conversations that are read side by side at most."""
+
+
+class Failure(NamedTuple):
+    """What was said and not read. The error is told without its message, which may quote a conversation."""
+
+    scope: Scope
+    error: str
 
 
 class Recorder:
@@ -223,18 +230,13 @@ class Recorder:
             memory: Where it is stored.
         """
         self.memory = memory
-        self._lock = threading.Lock()
-        self._waiting: dict[Scope, list[BaseMessage]] = {}
+        self._state = threading.Condition()
+        # By conversation, until all of it is read: what nobody has begun to read.
+        self._waiting: dict[Scope, list[Sequence[BaseMessage]]] = {}
+        self._reading: set[Scope] = set()
         self._failed: deque[Failure] = deque(maxlen=MAX_FAILURES)
+        self._threads = 0
         self._closed = False
-        # Of one conversation only one chunk at a time; tried again after 10 and 20 seconds.
-        self._later = IdleSessions(
-            self._record_waiting,
-            BATCH_SECONDS,
-            now=lambda: datetime.now(UTC),
-            give_up=self._give_up,
-            verb="remember",
-        )
 
     def stage(self, scope: Scope, said: Sequence[BaseMessage]) -> None:
         """Writes down what is new of it, or said otherwise now, and asks no model: what comes may fail.
@@ -261,46 +263,54 @@ class Recorder:
             return self._failure(scope, error)
 
     def later(self, scope: Scope, said: Sequence[BaseMessage]) -> None:
-        """Remembers it in the background; after `close`, at once."""
-        with self._lock:
-            if not self._closed:
-                # The same conversation, longer: what waited of it is in it, unless it was cut meanwhile.
-                given = {message.id for message in said}
-                kept = [message for message in self._waiting.get(scope, []) if message.id not in given]
-                self._waiting[scope] = [*kept, *said]
-        if self._closed:
+        """Remembers it in the background, after what waits of the conversation; after `close`, at once."""
+        with self._state:
+            closed = self._closed
+            if not closed:
+                self._waiting.setdefault(scope, []).append(said)
+                if self._threads < min(AT_ONCE, len(self._waiting)):
+                    self._start(scope)
+        if closed:
             self.now(scope, said)
-        else:
-            self._later.touch(scope)
 
     def flush(self, timeout: float | None = None) -> list[Scope]:
         """Waits until everything given is remembered; gives what is not when the time is over."""
-        return self._later.flush(timeout)
+        with self._state:
+            wanted = set(self._waiting)
+            self._state.wait_for(lambda: wanted.isdisjoint(self._waiting), timeout)
+            return sorted(wanted & self._waiting.keys(), key=lambda scope: (scope.key, scope.session or ""))
 
     def close(self, timeout: float = 30.0) -> None:
-        """Flushes and stops. What could not be remembered is named in the log, and is in `failures`."""
-        with self._lock:
+        """Flushes and stops. What failed is in the log and in `failures`.
+
+        What is being read after `timeout` seconds runs on; what only waits then is left to the next turn of
+        its conversation. Both are named in the log.
+        """
+        with self._state:
             self._closed = True
-        self._later.close(timeout)
+        left = self.flush(timeout)
+        if left:
+            names = ", ".join(f"session {scope.session!r} of {scope.user!r}" for scope in left)
+            _log.warning("closed before all was remembered; left: %s", names)
+        with self._state:
+            self._waiting = {scope: [] for scope in self._reading}
 
     @property
     def waiting(self) -> list[Scope]:
         """The conversations of which something waits, or is being remembered now."""
-        with self._lock:
+        with self._state:
             return list(self._waiting)
 
     @property
     def failures(self) -> list[Failure]:
         """The last failures, at once and in the background."""
-        return [*self._failed, *self._later.failures]
+        return list(self._failed)
 
     def _stage(self, scope: Scope, said: Sequence[BaseMessage]) -> None:
         memory, bank = self.memory, self.memory.bank
         turns = new_turns(list(said[-RECENT:]), bank, scope, memory.settings, task=bank.world.new_id())
         if turns:
             bank.stage_turns(scope, turns, state="unextracted", embed=False)
-            if memory.idle is not None:
-                memory.idle.touch(scope)
 
     def _unread(self, scope: Scope, said: Sequence[BaseMessage]) -> list[Turn]:
         """What is written down of the session and in nobody's hands, once this is."""
@@ -317,24 +327,50 @@ class Recorder:
         turns = await asyncio.to_thread(self._unread, scope, said)
         return await self.memory.aadd(turns, **scope.model_dump()) if turns else Added()
 
-    def _record_waiting(self, scope: Scope) -> None:
-        with self._lock:
-            given = list(self._waiting.get(scope, []))
-        self._add(scope, given)
-        done = {id(message) for message in given}
-        with self._lock:
-            # What came meanwhile stays.
-            left = [message for message in self._waiting.pop(scope, []) if id(message) not in done]
-            if left:
-                self._waiting[scope] = left
+    # `_start` and `_done` are called with the state in hand.
 
-    def _give_up(self, scope: Scope, _: BaseException) -> None:
-        """Drops what waits. `IdleSessions` has told of it, and the next turn gives it again."""
-        with self._lock:
-            self._waiting.pop(scope, None)
+    def _start(self, scope: Scope) -> None:
+        # No daemon, which could be killed within a write; an executor's would ask models of all that waits
+        # before the program could end.
+        thread = threading.Thread(target=self._read_waiting, name="memcycle-remember")
+        try:
+            thread.start()
+            self._threads += 1
+        except RuntimeError as error:  # no thread to be had
+            self._failure(scope, error)
+            self._waiting[scope].clear()
+            self._done(scope)
 
-    def _failure(self, scope: Scope, error: Exception) -> Failure:
-        failure = Failure(scope, 1, describe_error(error), "retry")
+    def _read_waiting(self) -> None:
+        """Reads what waits until nothing does, of each conversation one chunk at a time."""
+        while (found := self._next()) is not None:
+            scope, said = found
+            # A program that ends has no thread pools for graphs any more: the words are kept all the same.
+            act = self._add if threading.main_thread().is_alive() else self._stage
+            try:
+                act(scope, said)
+            except BaseException as error:  # noqa: BLE001 - recorded and logged; the next turn tries again
+                self._failure(scope, error)
+            with self._state:
+                self._reading.discard(scope)
+                self._done(scope)
+
+    def _next(self) -> tuple[Scope, Sequence[BaseMessage]] | None:
+        with self._state:
+            for scope, waiting in self._waiting.items():
+                if waiting and scope not in self._reading:
+                    self._reading.add(scope)
+                    return scope, waiting.pop(0)
+            self._threads -= 1
+            return None
+
+    def _done(self, scope: Scope) -> None:
+        if not self._waiting[scope] and scope not in self._reading:
+            del self._waiting[scope]
+            self._state.notify_all()
+
+    def _failure(self, scope: Scope, error: BaseException) -> Failure:
+        failure = Failure(scope, describe_error(error))
         self._failed.append(failure)
         _log.warning("session %r of %r was not remembered: %s", scope.session, scope.user, failure.error)
         return failure

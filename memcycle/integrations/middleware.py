@@ -1,7 +1,6 @@
 """Long-term memory for agents made with LangChain's `create_agent`. Needs the extra `agents`."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Self
 
@@ -12,14 +11,11 @@ from langgraph.runtime import Runtime
 
 from memcycle.core.scope import Scope
 from memcycle.graph.context import ScopeOf, parent_scope
-from memcycle.idle import Failure
-from memcycle.integrations.background import Recaller, Recorder
+from memcycle.integrations.background import Failure, Recaller, Recorder
 from memcycle.integrations.messages import Recall, RecallRequest, memory_block, question_in, said_in
 from memcycle.integrations.tools import memory_tools
 from memcycle.memory import Memory
 from memcycle.results import Added
-
-_log = logging.getLogger(__name__)
 
 Handler = Callable[[ModelRequest[Any]], ModelResponse[Any]]
 AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -88,8 +84,6 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._recaller = Recaller(reader or memory, limit=recall_timeout, k=k, token_budget=token_budget)
         self._recorder = Recorder(memory)
         self.tools = memory_tools(memory, scope=scope) if tools else []
-        if remember and memory.idle is None:
-            _log.info("sessions are not ended when idle: open the memory with Settings(idle_after=...)")
 
     def __enter__(self) -> Self:
         return self

@@ -16,8 +16,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.turn import Turn
 from memcycle.graph.context import ScopeOf, parent_scope
 from memcycle.graph.guards import requested_deletion, stands_in
-from memcycle.idle import Failure
-from memcycle.integrations.background import Recaller, Recorder
+from memcycle.integrations.background import Failure, Recaller, Recorder
 from memcycle.integrations.messages import (
     UNAVAILABLE,
     Recall,

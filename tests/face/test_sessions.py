@@ -1,4 +1,4 @@
-"""How `Memory` ends sessions, shows how they ended, and ends silent ones by itself."""
+"""How `Memory` ends sessions, shows how they ended, and ends silent ones."""
 
 import asyncio
 import itertools
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memcycle import Memory, Roles, Settings
-from memcycle.core.errors import BadInput, RoleFailed, StoreError
+from memcycle.core.errors import BadInput, RoleFailed
 from memcycle.core.settings import Verification
 from memcycle.core.turn import Conversation, Session, Turn
 from memcycle.core.world import World
@@ -18,7 +18,7 @@ from memcycle.results import Ended, SessionSummary
 from memcycle.stores.ledger import sessions as session_rows
 from memcycle.stores.ledger.sessions import SessionInfo
 from tests.hand_clock import HandClock
-from tests.scripted import Always, Scripted
+from tests.scripted import Scripted
 
 START = datetime(2024, 5, 8, 12, tzinfo=UTC)
 CHAT = [
@@ -31,13 +31,6 @@ LISTED = [
     "session", "status", "reason", "part", "turns", "staged", "first", "last", *COUNTS, "committed", "usage",
 ]  # fmt: skip
 BROKEN = RoleFailed("prober", "no JSON in the reply")
-
-
-class BrokenGraph(Always):
-    """Stands in for a graph: what runs it takes a copy with its own settings."""
-
-    def copy(self, _):
-        return self
 
 
 def world(now=lambda: START) -> World:
@@ -226,111 +219,114 @@ def test_the_number_of_probes_is_a_setting(tmp_path):
         assert ingest(memory, conversation("1")).probes == 1
 
 
-# Sessions that fall silent
+# Sessions in which nobody speaks
+
+MINUTE = 60
 
 
-def test_a_silent_session_is_ended(tmp_path):
+def silent(home, *sessions, **changes):
+    """A memory in which these sessions are silent for as long as it takes, and its clock."""
     clock = HandClock()
-    with opened(tmp_path / "home", now=clock, idle_after=60) as memory:
-        memory.add(CHAT)
-        clock.pass_(30)
-        memory.add("I have a cat, too.")
-        clock.pass_(59)
-        assert [waiting.seconds for waiting in memory.idle.waiting] == [1]
-        assert status(memory) == "open"
+    memory = opened(home, now=clock, **{"idle_after": MINUTE, **changes})
+    for user, session in sessions:
+        memory.add(CHAT, user=user, session=session)
         clock.pass_(1)
-        memory.idle.run_due()
-        assert memory.idle.flush(20) == []
-        assert status(memory) == "committed"
-        assert memory.idle.waiting == memory.idle.failures == []
+    clock.pass_(MINUTE)
+    return memory, clock
 
 
-def test_what_is_ended_by_hand_waits_no_more(tmp_path):
-    with opened(tmp_path / "home", now=HandClock(), idle_after=60) as memory:
-        memory.add(CHAT)
-        memory.end_session()
-        assert memory.idle.waiting == []
+def test_a_silent_session_is_ended_by_the_next_words_of_its_user(tmp_path):
+    memory, _ = silent(tmp_path / "home", ("ann", "monday"))
+    with memory:
+        memory.ask("What is my dog called?")
+        assert status(memory, "monday") == "open"
+        memory.add("I have a cat, too.", session="tuesday", user="bo")
+        assert status(memory, "monday") == "open"
+        memory.add("I have a cat, too.", session="tuesday")
+        assert (status(memory, "monday"), status(memory, "tuesday")) == ("committed", "open")
+        assert [one.name for one in threading.enumerate() if one.name.startswith("memcycle")] == []
 
 
-def test_an_end_by_hand_that_fails_leaves_the_session_waiting(tmp_path, monkeypatch):
-    with opened(tmp_path / "home", now=HandClock(), idle_after=60) as memory:
-        memory.add(CHAT)
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_a_scheduler_ends_what_is_silent(tmp_path, awaited):
+    memory, clock = silent(tmp_path / "home", ("ann", "a"), ("ann", "b"))
+    with memory:
+        memory.add(CHAT, session="lively")
+        ended = await memory.aend_idle() if awaited else memory.end_idle()
+        assert [(scope.session, one.session, one.status) for scope, one in ended.items()] == [
+            ("b", "b", "committed"),
+        ], "the words in `lively` ended the other"
+        assert ended[memory.scope(session="b")].probes > 0
+        assert status(memory, "lively") == "open"
+        clock.pass_(MINUTE)
+        assert [scope.session for scope in memory.end_idle()] == ["lively"]
+        assert memory.end_idle() == {}
+
+
+def test_it_is_one_users_or_everybodys(tmp_path):
+    spoken = [("ann", "a"), ("bo", "b"), ("cy", "c")]
+    memory, _ = silent(tmp_path / "home", *spoken)
+    with memory:
+        assert [(one.user, one.session) for one in memory.end_idle()] == [("ann", "a")]
+        assert memory.end_idle(user="bo", workspace="another") == {}
+        memory.user = None
+        assert [(one.user, one.session) for one in memory.end_idle(user="bo")] == [("bo", "b")]
+        assert [(one.user, one.session) for one in memory.end_idle()] == [("cy", "c")]
+        with pytest.raises(BadInput, match="no user is named"):
+            memory.end_idle(workspace="w")
+
+
+def test_one_that_fails_says_so_holds_up_no_other_and_is_tried_again(tmp_path, monkeypatch, caplog):
+    memory, clock = silent(tmp_path / "home", ("ann", "bad"), ("ann", "good"))
+    real = memory._end_run
+
+    def breaks(context, **more):
+        if context.session == "bad":
+            raise ConnectionError("the blue heron nests at dawn")
+        return real(context, **more)
+
+    with memory:
         with monkeypatch.context() as patched:
-            patched.setitem(memory.graphs, "session", BrokenGraph(StoreError("no disk")))
-            with pytest.raises(StoreError):
-                memory.end_session()
-        assert [waiting.scope.session for waiting in memory.idle.waiting] == ["main"]
+            patched.setattr(memory, "_end_run", breaks)
+            bad, good = memory.end_idle().values()
+        assert (bad.status, bad.warnings) == (
+            "open", ["a session that had gone idle was not ended: ConnectionError"],
+        )  # fmt: skip
+        assert bad.warnings[0] in caplog.text
+        assert "heron" not in caplog.text
+        assert (good.status, status(memory, "bad")) == ("committed", "open")
+        assert memory.end_idle() == {}
+        clock.pass_(MINUTE)
+        assert [one.status for one in memory.end_idle().values()] == ["committed"]
 
 
-def test_what_another_process_left_open_is_ended_after_the_same_silence(tmp_path):
-    clock = HandClock()
-    with opened(tmp_path / "home", now=clock) as memory:
-        memory.add(CHAT, session="left")
-        clock.pass_(61)
-        memory.add(CHAT, session="lively")
-        clock.pass_(5)
-    with opened(tmp_path / "home", now=clock, idle_after=600) as memory:
-        waiting = [(one.scope.session, one.seconds) for one in memory.idle.waiting]
-        assert waiting == [("left", 600 - 66), ("lively", 595)]
-        clock.pass_(600 - 66)
-        memory.idle.run_due()
-        settled(memory)
-        assert (status(memory, "left"), status(memory, "lively")) == ("committed", "open")
-    with opened(tmp_path / "home", now=clock, idle_after=60) as memory:
-        assert [one.seconds for one in memory.idle.waiting] == [60], "long due, and yet not at once"
-
-
-def test_what_another_process_ended_or_went_on_with_is_left_alone(tmp_path):
+def test_what_another_process_left_open_or_went_on_with(tmp_path):
     """Its words stand in the ledger, of which this process heard nothing."""
-    clock = HandClock()
-    with opened(tmp_path / "home", now=clock, idle_after=600) as memory:
-        memory.add(CHAT, session="ended")
-        memory.add(CHAT, session="lively")
-        clock.pass_(500)
+    memory, clock = silent(tmp_path / "home", ("ann", "left"), ("ann", "lively"), ("ann", "ended"))
+    memory.close()
+    with opened(tmp_path / "home", now=clock, idle_after=MINUTE) as memory:
+        memory.bank.commit_session(memory.scope(session="ended"))
         with memory.bank.ledger.write() as conn:
             session_rows.touch(conn, memory.scope(session="lively"), clock())
-        memory.bank.commit_session(memory.scope(session="ended"))
-        clock.pass_(100)
-        memory.idle.run_due()
-        settled(memory)
-        assert (status(memory, "lively"), memory.session("ended").probes) == ("open", 0)
-        assert [(one.scope.session, one.seconds) for one in memory.idle.waiting] == [("lively", 500)]
+        assert [scope.session for scope in memory.end_idle()] == ["left"]
 
 
-def settled(memory):
-    """Waits until what is due has been ended."""
-    for thread in threading.enumerate():
-        if thread.name == "memcycle-idle-worker":
-            thread.join(20)
-
-
-async def test_closing_leaves_open_what_is_not_idle(tmp_path):
-    """Whoever opens the home next goes on waiting: to close is no reason to examine what is being said."""
-    with opened(tmp_path / "home", now=HandClock(), idle_after=60) as memory:
+async def test_closing_leaves_sessions_open(tmp_path):
+    """To close is no reason to examine what is being said."""
+    with opened(tmp_path / "home") as memory:
         memory.add(CHAT)
-    async with opened(tmp_path / "home", now=HandClock(), idle_after=60) as memory:
+    async with opened(tmp_path / "home") as memory:
         await asyncio.gather(*(memory.aadd(CHAT, session=name) for name in "ab"))
     with Memory.open(tmp_path / "home", user="ann", read_only=True) as reader:
         assert [one.status for one in reader.sessions()] == ["open"] * 3
-        assert reader.idle is None
-
-
-def test_an_end_that_keeps_failing_is_given_up_unverified(tmp_path, monkeypatch):
-    with opened(tmp_path / "home", now=HandClock(), idle_after=60) as memory:
-        memory.add(CHAT)
-        broken = BrokenGraph(StoreError("the blue heron nests at dawn"))
-        monkeypatch.setitem(memory.graphs, "session", broken)
-        assert memory.idle.flush(20) == []
-        outcomes = [failure.outcome for failure in memory.idle.failures]
-        assert (outcomes[-1], len(outcomes)) == ("given_up", 3)
-        detail = memory.session("main")
-        assert (detail.status, detail.reason) == (
-            "committed_unverified", "it could not be ended: StoreError",
-        )  # fmt: skip
+        with pytest.raises(BadInput, match="reading only"):
+            reader.end_idle()
 
 
 def test_sessions_end_by_themselves_unless_that_is_switched_off(tmp_path):
     assert Settings().idle_after == 1800
-    with opened(tmp_path / "home", idle_after=None) as memory:
-        memory.add(CHAT)
-        assert memory.idle is None
+    memory, _ = silent(tmp_path / "home", ("ann", "monday"), idle_after=None)
+    with memory:
+        assert memory.end_idle() == {}
+        memory.add("I have a cat, too.", session="tuesday")
+        assert status(memory, "monday") == "open"

@@ -207,14 +207,11 @@ def test_a_session_that_went_idle_is_ended_once_there_is_a_budget_again(opened, 
     memory.add("I play the cello.")
     assert calls(memory.ask("What do I play?").usage) == 1
     clock.pass_(61)
-    memory.idle.run_due()
-    memory.idle.flush()
-    assert memory.sessions()[0].status == "open"
-    assert [one.scope.session for one in memory.idle.waiting] == ["main"]
-    assert memory.idle.failures == []
+    (ended,) = memory.end_idle().values()
+    assert ended.status == memory.sessions()[0].status == "open"
+    assert any("budget" in one for one in ended.warnings)
     clock.pass_(DAY)
-    memory.idle.run_due()
-    memory.idle.flush()
+    memory.end_idle()
     assert memory.sessions()[0].status.startswith("committed")
     assert memory.memories(granularity="fact")
 

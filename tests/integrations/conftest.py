@@ -18,7 +18,7 @@ AGENT = "unknown"
 
 @pytest.fixture
 def memory(tmp_path):
-    settings = Settings(home=tmp_path / "home", shards=2, idle_after=3600)
+    settings = Settings(home=tmp_path / "home", shards=2)
     with Memory.open(settings=settings, embeddings=FakeEmbeddings()) as opened:
         yield opened
 

@@ -18,9 +18,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from memcycle import Memory, Scope, Settings
 from memcycle.core.errors import BadInput, StoreBusy
+from memcycle.core.world import World
 from memcycle.integrations import MemoryMiddleware
 from memcycle.integrations.messages import UNAVAILABLE, question_in, said_in
 from tests.fakes import FakeEmbeddings
+from tests.hand_clock import HandClock
 from tests.integrations.conftest import AGENT, calls, prompt, said, thread
 from tests.loopback import Reply
 
@@ -279,14 +281,14 @@ def test_what_failed_is_seen_and_made_good_by_the_next_turn(memory, server, agen
     assert texts(memory) == [f"I moved to {SECRET}.", "One.", "I keep geese.", "Two."]
 
 
-def test_background_failures_are_tried_again_and_seen(memory, server, agent, caplog):
+def test_what_failed_in_the_background_is_seen_and_made_good_by_the_next_turn(memory, server, agent, caplog):
     real, memory.add = memory.add, _fails(StoreBusy("the store is open elsewhere"))
     with MemoryMiddleware(memory, background=True) as remembers:
         graph = agent(remembers, replies=["One.", "Two."], checkpointer=InMemorySaver())
         graph.invoke(said("I keep geese."), thread("t"), context=ANN)
         assert remembers.flush() == []
-        assert [failure.outcome for failure in remembers.failures] == ["retry", "retry", "given_up"]
-        assert "could not remember session 't' of 'ann' in 'default'" in caplog.text
+        assert [failure.error for failure in remembers.failures] == ["StoreBusy: the store is open elsewhere"]
+        assert "session 't' of 'ann' was not remembered: StoreBusy" in caplog.text
         memory.add = real
         graph.invoke(said("I keep hens."), thread("t"), context=ANN)
         remembers.flush()
@@ -405,12 +407,15 @@ def test_the_limit_must_be_one(memory):
         MemoryMiddleware(memory, recall_timeout=0)
 
 
-def test_a_session_that_falls_silent_is_ended(memory, server, agent):
-    graph = agent(MemoryMiddleware(memory), replies=["Hm."])
-    graph.invoke(said("I keep geese."), thread("t"), context=ANN)
-    assert [waiting.scope for waiting in memory.idle.waiting] == [Scope(user="ann", session="t")]
-    assert memory.idle.flush() == []
-    assert [info.status for info in memory.sessions(user="ann")] == ["committed"]
+def test_a_session_that_falls_silent_is_ended_by_the_users_next_turn(tmp_path, server, agent):
+    clock, embeddings = HandClock(), FakeEmbeddings()
+    with Memory.open(tmp_path / "m", embeddings=embeddings, world=World(now=clock)) as memory:
+        graph = agent(MemoryMiddleware(memory), replies=["Hm."] * 2)
+        graph.invoke(said("I keep geese."), thread("t"), context=ANN)
+        assert [info.status for info in memory.sessions(user="ann")] == ["open"]
+        clock.pass_(1800)
+        graph.invoke(said("I keep hens."), thread("t2"), context=ANN)
+        assert [info.status for info in memory.sessions(user="ann")] == ["committed", "open"]
 
 
 def test_events_hold_ids_and_no_words(memory, server, agent):

@@ -11,10 +11,12 @@ from langchain_core.runnables import RunnableLambda
 
 from memcycle import MemcycleStore, Memory, Roles, Settings, build_memory, build_session
 from memcycle.core.errors import EmbeddingFailed, RoleFailed
+from memcycle.core.world import World
 from memcycle.integrations import memory_tools
 from memcycle.integrations.background import Recorder
 from tests.cases.adapter import FM
 from tests.fakes import FakeEmbeddings, with_nan
+from tests.hand_clock import HandClock
 
 WORDS = ("quokka", "zeppelin", "marzipan", "oboe")
 SAID = [
@@ -104,7 +106,7 @@ def test_the_chat_graph_the_tools_and_the_middleware(quiet, tmp_path):
             store.search(("ana",), query="quokka")
 
 
-def test_an_end_that_fails_in_the_background(quiet, tmp_path):
+def test_an_end_of_an_idle_session_that_fails(quiet, tmp_path):
     """The error's own words quote a reply; what is logged and kept of it names its kind and role."""
 
     def fails(_):
@@ -113,14 +115,18 @@ def test_an_end_that_fails_in_the_background(quiet, tmp_path):
     def breaks(_):
         raise RuntimeError("cannot write 'My quokka'")
 
-    settings = Settings(home=tmp_path / "h", idle_after=3600)
-    roles = Roles.rules()
+    roles, clock = Roles.rules(), HandClock()
     for broken in (fails, breaks):
         chosen = replace(roles, episode_writer=RunnableLambda(broken), prober=RunnableLambda(broken))
-        with Memory.open(settings=settings, roles=chosen, embeddings=FakeEmbeddings()) as memory:
+        with Memory.open(
+            tmp_path / broken.__name__, roles=chosen, embeddings=FakeEmbeddings(), world=World(now=clock)
+        ) as memory:
             memory.add(SAID, user="ana")
-            memory.idle.flush(60)
-            assert spoken(repr(memory.idle.failures)) == []
+            clock.pass_(3600)
+            (ended,) = memory.end_idle().values()
+            assert ended.warnings
+            if broken is breaks:
+                assert ended.warnings == ["a session that had gone idle was not ended: RuntimeError"]
 
 
 def test_a_graph_streams_no_words_in_its_custom_events(tmp_path):
