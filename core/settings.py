@@ -177,8 +177,8 @@ class Settings(Part):
             common kinds, None (default) none. What was stored before stays as it is.
         visibility: Where what a session says is found before the session has ended: `user` in all sessions
             of its user and workspace, at once; `session` in that session alone.
-        idle_after: Seconds without a new turn, a year at most, after which a session is ended: by what is said
-            next in another, one session each time, or by `Memory.end_idle`. None never does.
+        idle_after: Seconds without a new turn, a year at most, after which a session is ended: by what is
+            said next in another, one session each time, or by `Memory.end_idle`. None never does.
     """
 
     home: Path = DEFAULT_HOME

@@ -233,7 +233,7 @@ def end(
 ) -> None:
     """End a session, or all that are open: examine what is new of it, repair that, and commit it.
 
-    A program ends those in which nobody spoke for half an hour; this does not wait for it. Exits with 3 where a
+    Programs end a session after half an hour of silence; this does not wait for it. Exits with 3 where a
     person's approval is waited for. With --all, --json prints a list.
 
     Examples:
