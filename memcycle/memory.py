@@ -61,7 +61,7 @@ def awaitable(
     method: "Callable[Concatenate[Memory, P], T]",
 ) -> "Callable[Concatenate[Memory, P], Coroutine[Any, Any, T]]":
     """The awaitable form of a method: of one made by `runs` prepared off the loop, its models awaited
-    natively; of one that only touches the store the same code, in a thread."""
+    natively; of any other the same code, in a thread."""
     prepare: Callable[..., Run[Any]] | None = getattr(method, "__wrapped__", None)
 
     @functools.wraps(method)

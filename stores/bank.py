@@ -489,7 +489,7 @@ class Bank:
             f"sessions there: {', '.join(there[:_LISTED]) or 'none'}{more}"
         )
 
-    def open_sessions(self, within: Scope | None = None) -> list[session_rows.Waiting]:
+    def open_sessions(self, within: Scope | None = None) -> list[Scope]:
         """Sessions that wait for their end, of the home or of a base scope, the longest silent first."""
         with self.ledger.look() as conn:
             return session_rows.waiting(conn, datetime.max.replace(tzinfo=UTC), within)
@@ -498,7 +498,7 @@ class Bank:
         """The session that waits for its end and in which nothing was done after a time for longest.
 
         Args:
-            within: Of the base scope, or the one session; by default of the whole home.
+            within: Of the base scope; by default of the whole home.
             but: The session that is not meant.
         """
         with self.ledger.look() as conn:

@@ -192,7 +192,7 @@ def _count(conn: sqlite3.Connection, rows: str) -> int:
 
 
 def _stuck(conn: sqlite3.Connection, now: datetime, *, alone: bool) -> list[Scope]:
-    return [one.scope for one in sessions.waiting(conn, now - STUCK_AFTER, any_examined=alone)]
+    return sessions.waiting(conn, now - STUCK_AFTER, any_examined=alone)
 
 
 def _index_drift(ledger: Ledger, mirror: Mirror, embedder: str) -> dict[str, int]:

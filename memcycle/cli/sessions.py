@@ -248,7 +248,7 @@ def end(
     done: list[Ended] = []
     with _to_end(context, own, running, model, index) as (memory, json_before):
         waiting = memory.bank.open_sessions(memory.scope()) if every else []
-        names = [str(one.scope.session) for one in waiting] if session_id is None else [session_id]
+        names = [str(one.session) for one in waiting] if session_id is None else [session_id]
         for n, name in enumerate(names, 1):
             if every:
                 note(f"Ending session {one_line(name)} ({n} of {len(names)}) ...")

@@ -207,44 +207,29 @@ def infos(conn: sqlite3.Connection, scope: Scope) -> list[SessionInfo]:
     ]
 
 
-class Waiting(NamedTuple):
-    """A session that waits for its end, and when it was last written to."""
-
-    scope: Scope
-    touched: datetime
-
-
 def waiting(
     conn: sqlite3.Connection, since: datetime, within: Scope | None = None, *, any_examined: bool = False
-) -> list[Waiting]:
+) -> list[Scope]:
     """Sessions that wait for their commit and were not written to after a time, the longest silent first.
 
     These are the ones under examination (whenever written, with `any_examined`), and the open ones that hold
-    staged entries: of the home, of a base scope, or the one session of a scope.
+    staged entries: of the home, or of a base scope.
     """
     found = conn.execute(
-        "SELECT user, workspace, session, touched_at FROM sessions s"
-        " WHERE scope_key = coalesce(:scope, scope_key) AND session = coalesce(:session, session)"
+        "SELECT user, workspace, session FROM sessions s"
+        " WHERE scope_key = coalesce(:scope, scope_key)"
         " AND (status = 'verifying' AND (touched_at <= :since OR :any)"
         "  OR status = 'open' AND touched_at <= :since AND EXISTS (SELECT 1 FROM entries e"
         "   WHERE e.scope_key = s.scope_key AND e.session = s.session AND e.status = 'staged'))"
         " ORDER BY touched_at, seq",
-        {
-            "scope": within and within.key,
-            "session": within and within.session,
-            "since": to_time(since),
-            "any": any_examined,
-        },
+        {"scope": within and within.key, "since": to_time(since), "any": any_examined},
     )
-    return [
-        Waiting(scope_of(user, workspace, session), datetime.fromisoformat(touched))
-        for user, workspace, session, touched in found
-    ]
+    return [scope_of(*row) for row in found]
 
 
 def idle(conn: sqlite3.Connection, since: datetime, within: Scope | None, but: Scope | None) -> Scope | None:
     """The first of those that wait, this one aside."""
-    return next((one.scope for one in waiting(conn, since, within) if one.scope != but), None)
+    return next((one for one in waiting(conn, since, within) if one != but), None)
 
 
 def unverified(conn: sqlite3.Connection) -> list[tuple[Scope, str]]:
