@@ -14,13 +14,13 @@ language has fewer of them, and is ranked by its words and its vector.
 
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from memcycle.stores.ledger.columns import json_list
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.schema import LEXICAL_INDEX
 from memcycle.stores.search import bm25
-from memcycle.stores.search.bm25 import COUNTED, Documents, Ints, Scores, Stats
+from memcycle.stores.search.bm25 import FIELDS, Documents, Ints, Scores, Stats
 
 QUESTION, FIRST_PERSON, NUMBER, CAPITAL, TIME, SILENT = (1 << place for place in range(6))
 """SILENT is a turn that tells nothing: questions, thanks, fillers. Those written before it was known lack it
@@ -84,8 +84,8 @@ _READ = """
 SELECT row, own, dated, before, words FROM lexical_words
 WHERE row IN (SELECT value FROM json_each(?))
 """
-MOST_WORDS, MOST_ENTRIES = 10_000, 3_000
-"""Rows of `Kept` at most, before it begins anew."""
+MOST_ASKED, MOST_WORDS, MOST_ENTRIES = 500, 10_000, 3_000
+"""What `Kept` has of each at most, before it begins anew."""
 _STORED = np.dtype("<i8")
 
 
@@ -147,8 +147,10 @@ def _row_of(stored: StoredEntry, said: Mapping[str, Sequence[turns.Said]]) -> Le
 class LexicalTerms(NamedTuple):
     """What is kept of a row: how many words each field has, the words as numbers, and the traits."""
 
-    fields: tuple[int, int, int]
-    words: Ints
+    own: int
+    dated: int
+    before: int
+    words: bytes
     traits: int
 
 
@@ -195,15 +197,15 @@ def _taken_apart(row: LexicalRow) -> tuple[tuple[Sequence[str], ...], LexicalTer
     if row.granularity == "raw":
         answers = bool(row.before) and asks(row.before[-1])
         traits |= SILENT * (not tells(row.text, answers=answers))
-    return fields, LexicalTerms((own, dated, before), numbers(chain(*fields)), traits)
+    return fields, LexicalTerms(own, dated, before, numbers(chain(*fields)).tobytes(), traits)
 
 
-def stored_terms(row: sqlite3.Row) -> LexicalTerms:
-    """The same of a row of `lexical_words` with its traits."""
-    return LexicalTerms(
-        (row["own"], row["dated"], row["before"]),
-        np.frombuffer(row["words"], dtype=_STORED),
-        row["traits"],
+def documents(rows: Collection[Sequence[Any]]) -> Documents:
+    """The words of rows, each given by its key and its `LexicalTerms`; none of facts, not known here."""
+    return Documents(
+        np.array([row[0] for row in rows], dtype=np.int64),
+        np.array([(*row[1:4], 0) for row in rows], dtype=np.int64).reshape(-1, FIELDS),
+        np.frombuffer(b"".join(row[4] for row in rows), dtype=_STORED),
     )
 
 
@@ -215,7 +217,7 @@ def put(conn: sqlite3.Connection, rows: Sequence[LexicalRow]) -> None:
         scope = _scope_token(row.scope_key, row.granularity)
         fields, kept = _taken_apart(row)
         texts.append((row.row, scope, *map(" ".join, fields)))
-        words.append((row.row, scope, row.speaker, *kept.fields, kept.words.tobytes(), kept.traits))
+        words.append((row.row, scope, row.speaker, *kept))
     conn.executemany("INSERT INTO lexical (rowid, scope, own, dated, before) VALUES (?, ?, ?, ?, ?)", texts)
     conn.executemany(
         "INSERT INTO lexical_words (row, scope, speaker, own, dated, before, words, traits)"
@@ -273,10 +275,12 @@ class Kept:
     entries: dict[int, sqlite3.Row] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether it takes some ten MB."""
-        return len(self.words) > MOST_WORDS or len(self.entries) > MOST_ENTRIES
+    def bounded(self) -> "Kept":
+        """This, or begun anew where it takes some ten MB."""
+        if len(self.held) > MOST_ASKED:
+            return Kept(self.change)
+        full = len(self.words) > MOST_WORDS or len(self.entries) > MOST_ENTRIES
+        return Kept(self.change, self.held, self.counts) if full else self
 
     def at(self, change: int, changed: Iterable[int]) -> "Kept":
         """What of it still holds after that change, which was made to these rows."""
@@ -309,16 +313,15 @@ def score(
         kept: Of this scope as it is now; what it lacks is read into it.
     """
     index = _Index(conn, _scope_token(scope_key, granularity), kept or Kept())
-    staged = _staged(extra)
+    staged = [(row.row, *terms_of(row)) for row in extra]
     asked = [frozenset(based(query)) for query in queries]
     held = {stem: index.holders([stem]) for stem in sorted(frozenset().union(*asked))}
     common = {stem: index.count(stem) for stem, rows in held.items() if len(rows) > RARE}
     rows = {row for stems in asked for row in index.looked_at(stems, held, common)}
-    found = index.documents(rows.difference(staged.rows.tolist()))
-    documents = Documents(*(np.concatenate(pair) for pair in zip(found, staged, strict=True)))
-    stats = index.stats().plus(staged)
+    found = documents([*index.words(rows.difference(row[0] for row in staged)), *staged])
+    stats = index.stats().plus(documents(staged))
     counted = {_number(stem): count for stem, count in common.items()}
-    return bm25.score(documents, stats, [numbers(query) for query in queries], counted)
+    return bm25.score(found, stats, [numbers(query) for query in queries], counted)
 
 
 class _Index(NamedTuple):
@@ -354,17 +357,12 @@ class _Index(NamedTuple):
             self.kept.counts[asked] = int(self.conn.execute(_COUNT, (asked,)).fetchone()[0])
         return self.kept.counts[asked]
 
-    def documents(self, wanted: set[int]) -> Documents:
-        """The words of these rows."""
+    def words(self, wanted: set[int]) -> list[sqlite3.Row]:
+        """What is kept of these rows, in their order."""
         if lacking := wanted - self.kept.words.keys():
             found = self.conn.execute(_READ, (json_list(lacking),))
             self.kept.words.update((row[0], row) for row in found)
-        rows = [self.kept.words[row] for row in sorted(wanted) if row in self.kept.words]
-        return Documents(
-            np.array([row[0] for row in rows], dtype=np.int64),
-            _fields(row[1:4] for row in rows),
-            np.frombuffer(b"".join(row[4] for row in rows), dtype=_STORED),
-        )
+        return [self.kept.words[row] for row in sorted(wanted) if row in self.kept.words]
 
     def stats(self) -> Stats:
         """How many there are, and how long."""
@@ -373,20 +371,6 @@ class _Index(NamedTuple):
         )
         docs, dated, windowed = found.fetchone() or (0, 0, 0)
         return Stats(docs, np.array([dated, windowed, windowed]))
-
-
-def _staged(rows: Sequence[LexicalRow]) -> Documents:
-    terms = [terms_of(row) for row in rows]
-    return Documents(
-        np.array([row.row for row in rows], dtype=np.int64),
-        _fields(one.fields for one in terms),
-        np.concatenate([numbers(()), *(one.words for one in terms)]),
-    )
-
-
-def _fields(counts: Iterable[Sequence[int]]) -> Ints:
-    """Counts by field; no words of facts: what rests on a document is not known here."""
-    return np.array([(*count, 0) for count in counts], dtype=np.int64).reshape(-1, len(COUNTED))
 
 
 def _match(scope: str, terms: Sequence[str]) -> str:

@@ -102,6 +102,16 @@ class _Looked(NamedTuple):
     allowed: Ints | None
 
 
+class _Last(NamedTuple):
+    """What a request found as of a change of its scope, and from when until when it finds that."""
+
+    asked: SearchRequest
+    change: int | None
+    since: float
+    until: float
+    found: list[Candidates]
+
+
 class Search:
     """Ranks the entries of a scope for queries. Thread-safe as far as its parts are."""
 
@@ -116,6 +126,7 @@ class Search:
         self._visibility, self._walls = visibility, visibility == "session"
         self._snapshots = Snapshots(VECTOR_BYTES)
         self._kept, self._keeping = dict[str, Kept](), threading.Lock()
+        self._last: _Last | None = None
 
     def run(self, request: SearchRequest) -> list[list[Hit]]:
         """For each query of the request its hits, best first, at most k; equal scores in order of id.
@@ -161,16 +172,41 @@ class Search:
 
     def _without_embedder(self) -> "Search":
         other = copy.copy(self)
-        other._embedder, other._snapshots, other._kept = NoEmbedder(), Snapshots(VECTOR_BYTES), {}
+        other._embedder, other._snapshots, other._kept, other._last = (
+            NoEmbedder(),
+            Snapshots(VECTOR_BYTES),
+            {},
+            None,
+        )
         return other
 
     def candidates(self, request: SearchRequest) -> list[Candidates]:
         """For each query of the request what it may find, and what every signal says about it.
 
+        What was found last is given again where nothing changed and only more of it is wanted, as by a Retry.
+
         Raises:
             EmbeddingFailed: the queries cannot be embedded.
             StoreError: the ledger or the index cannot be read.
         """
+        minute = request.asked_at and request.asked_at.replace(second=0, microsecond=0)
+        asked = request.model_copy(update={"k": 1, "asked_at": minute})
+        with self._ledger.read() as conn:
+            change = events.last_change(conn, request.scope)
+        now, last = self._ledger.world.now().timestamp(), self._last
+        if (
+            last is not None
+            and last.since <= now < last.until
+            and (last.change, last.asked) == (change, asked)
+        ):
+            return last.found
+        found = self._candidates(request, now)
+        ends = [one.snapshot.expires[one.snapshot.expires >= now] for one in found]
+        until = min(end.min(initial=now + 60.0) for end in ends) if ends else now
+        self._last = _Last(asked, change, now, until, found)
+        return found
+
+    def _candidates(self, request: SearchRequest, now: float) -> list[Candidates]:
         looked = self._look(request)
         while looked.snapshot is None and not self._index.at_hand():
             looked = self._look(request)
@@ -188,7 +224,6 @@ class Search:
         else:
             snapshot, scores = self._from_indexes(request, queries, allowed)
             visible = _visible(snapshot, request)
-        now = self._ledger.world.now().timestamp()
         places = _places(snapshot, request, visible, allowed, now)
         mass = snapshot.idf_mass(_recallable(snapshot, request))
         theta = request.theta
@@ -284,10 +319,8 @@ class Search:
             if kept.change < change:
                 rows = events.changed_since(conn, scope, kept.change)
                 kept = Kept(change) if rows is None else kept.at(change, rows)
-            if kept.is_full:
-                kept = Kept(change)
             self._kept.pop(scope.key, None)
-            self._kept[scope.key] = kept
+            kept = self._kept[scope.key] = kept.bounded()
             if len(self._kept) > SCOPES_KEPT:
                 self._kept.pop(next(iter(self._kept)))
         return kept

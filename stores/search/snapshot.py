@@ -296,11 +296,12 @@ WHERE {scope} = :scope AND status IN ('active', 'staged')
 _WHOLE = _COPIED.format(scope="scope_key") + " ORDER BY e.row"
 # The plus keeps SQLite from reading the whole scope to find a few rows in it.
 _FEW = _COPIED.format(scope="+scope_key")
+_TERMS = LexicalTerms._fields
 _COLUMNS = (
     "row", "id", "granularity", "status", "session", "position", "speaker", "observed_at", "expires_at",
-    "turns", "time", "importance", "reinforcement", "vector",
+    "turns", "time", "importance", "reinforcement", "vector", *_TERMS,
 )  # fmt: skip
-"""Those of the entry, in the order of the query."""
+"""In the order of the query."""
 # The words of turns that wait for their commit are read from the texts, and so depend on the turns before.
 _CHANGED = """
 AND e.row IN (SELECT value FROM json_each(:rows) UNION
@@ -436,14 +437,17 @@ def allowed(conn: sqlite3.Connection, scope: Scope, filters: Filters) -> Ints:
 
 def _snapshot(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int, walls: bool) -> Snapshot:
     # Column by column: asking each row for each name is the larger part of reading a scope.
-    column = dict(zip(_COLUMNS, zip(*found, strict=True) if found else repeat(()), strict=False))
+    column = dict(
+        zip(_COLUMNS, zip(*_with_words(conn, found), strict=True) if found else repeat(()), strict=False)
+    )
     session, sessions = _codes(column["session"])
     speaker, speakers = _codes(column["speaker"])
     granularity = _ints(map(_GRANULARITY.__getitem__, column["granularity"]))
     walled = np.array([walls and status == "staged" for status in column["status"]], dtype=bool)
     turns = _each(column["turns"], lambda text: tuple(json.loads(text)))
-    terms = _terms(conn, found)
-    vocabulary, own = _documents(column["row"], terms)
+    own = lexical.documents([*zip(*(column[name] for name in ("row", *_TERMS)), strict=True)])
+    vocabulary, words = np.unique(own.words, return_inverse=True)
+    own = own._replace(words=words.astype(np.int32))
     return Snapshot(
         rows=_ints(column["row"]),
         ids=list(column["id"]),
@@ -457,7 +461,7 @@ def _snapshot(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int, 
         time=np.array(_each(column["time"], _seconds)),
         said=np.array(_each(column["observed_at"], _seconds)),
         expires=np.array(_each(column["expires_at"], _seconds)),
-        traits=_ints(one.traits for one in terms),
+        traits=_ints(column["traits"]),
         turns=turns,
         importance=np.array(column["importance"], dtype=float),
         reinforcement=np.array(column["reinforcement"], dtype=float),
@@ -468,20 +472,11 @@ def _snapshot(conn: sqlite3.Connection, found: Sequence[sqlite3.Row], dim: int, 
     )
 
 
-def _terms(conn: sqlite3.Connection, found: Sequence[sqlite3.Row]) -> list[LexicalTerms]:
-    """The words and traits of each: as kept, or read from the text where the lexical view has none of it."""
-    lacking = [row["row"] for row in found if row["traits"] is None]
-    stored = entries.by_rows(conn, lacking).values()
+def _with_words(conn: sqlite3.Connection, found: Sequence[sqlite3.Row]) -> Iterable[Sequence[Any]]:
+    """The rows, with words and traits read from the text where the lexical view has none of it."""
+    stored = entries.by_rows(conn, [row["row"] for row in found if row["traits"] is None]).values()
     read = {row.row: lexical.terms_of(row) for row in lexical.rows_of(conn, list(stored))}
-    return [read[row["row"]] if row["traits"] is None else lexical.stored_terms(row) for row in found]
-
-
-def _documents(rows: Sequence[int], terms: Sequence[LexicalTerms]) -> tuple[Ints, Documents]:
-    """The words there are, and which of them each has."""
-    numbers = np.concatenate([lexical.numbers(()), *(one.words for one in terms)])
-    vocabulary, words = np.unique(numbers, return_inverse=True)
-    fields = np.array([(*one.fields, 0) for one in terms], dtype=np.int64).reshape(-1, FIELDS)
-    return vocabulary, Documents(_ints(rows), fields, words.astype(np.int32))
+    return ((*row[: -len(_TERMS)], *read[row["row"]]) if row["traits"] is None else row for row in found)
 
 
 def _once(own: Documents) -> Documents:
