@@ -103,12 +103,14 @@ def _conflicts_with_turns(value: JudgeInput) -> list[Conflict]:
 def _conflicts_among(memories: Sequence[MemoryView]) -> list[Conflict]:
     """Pairs of stored memories of which the later contradicts the earlier."""
     dated = sorted((time, memory.n, memory) for memory in memories if (time := when(memory)) is not None)
+    told = [(memory, claims_of(memory)) for _, _, memory in dated]
     found: dict[int, Conflict] = {}
-    for place, (_, n, older) in enumerate(dated):
-        for _, _, newer in dated[place + 1 :]:
-            whys = (untrue_by(claim, newer.speaker, older) for claim in claims_of(newer))
-            if n not in found and (why := next(filter(None, whys), None)):
-                found[n] = Conflict(memory=n, other=newer.n, why=why)
+    for place, (older, old) in enumerate(told):
+        for newer, new in told[place + 1 :]:
+            whys = (contradiction(one, newer.speaker, two, older.speaker) for one in new for two in old)
+            if why := next(filter(None, whys), None):
+                found[older.n] = Conflict(memory=older.n, other=newer.n, why=why)
+                break
     return list(found.values())
 
 

@@ -131,6 +131,7 @@ class _Sentence(NamedTuple):
     claims: tuple[Claim, ...]
     words: frozenset[str]
     lasting: bool
+    corrects: bool
 
 
 def contradiction(new: str, speaker: str | None, old: str, other: str | None) -> str | None:
@@ -158,7 +159,7 @@ def slots_of(text: str, speaker: str | None, *, ended: bool) -> frozenset[tuple[
 def _against(new: _Sentence, old: _Sentence) -> str | None:
     if new.owner != old.owner or same_text(new.text) == same_text(old.text):
         return None
-    if corrects(new.text) and _put_right(new, old):
+    if new.corrects and _put_right(new, old):
         return "a correction"
     if not new.owner:
         return None
@@ -242,7 +243,7 @@ def _sentences(text: str, speaker: str | None) -> tuple[_Sentence, ...]:
         words = content(sentence) - content(owner.split("'")[0])
         clauses = () if reports(sentence) else _CLAUSE.split(sentence)
         claims = tuple(claim for clause in clauses for claim in _claims(clause))
-        found.append(_Sentence(sentence, owner, claims, words, lasts(sentence)))
+        found.append(_Sentence(sentence, owner, claims, words, lasts(sentence), corrects(sentence)))
     return tuple(found)
 
 

@@ -265,7 +265,8 @@ class Kept:
 
     Attributes:
         held, counts: Rows that hold words, and how many do, by what FTS5 was asked.
-        words, entries: What scoring and a snapshot take, by row. rows: those of entries by id.
+        words, entries: What scoring and a snapshot take, by row.
+        rows: Of entries that were read, by id. waiting: those of them that are staged.
     """
 
     change: int = 0
@@ -274,6 +275,7 @@ class Kept:
     words: dict[int, sqlite3.Row] = field(default_factory=dict)
     entries: dict[int, sqlite3.Row] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    waiting: set[int] = field(default_factory=set)
 
     def bounded(self) -> "Kept":
         """This, or begun anew where it takes some ten MB."""
@@ -286,11 +288,10 @@ class Kept:
         """What of it still holds after that change, which was made to these rows."""
         words, entries = self.words.copy(), self.entries.copy()
         # The words of what waits for its commit depend on what was said before.
-        for row in {*changed, *(row for row, one in entries.items() if one["status"] == "staged")}:
+        for row in {*changed, *self.waiting}:
             words.pop(row, None)
             entries.pop(row, None)
-        rows = {one["id"]: row for row, one in entries.items()}
-        return Kept(change, words=words, entries=entries, rows=rows)
+        return Kept(change, words=words, entries=entries, rows=self.rows)
 
 
 def score(

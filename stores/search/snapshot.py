@@ -362,15 +362,16 @@ def keep(
     ids: Collection[str] = (),
 ) -> dict[str, int]:
     """Reads what is recallable of these ledger rows and ids of the base scope; gives the rows of the ids."""
-    lacking = set(ids) - kept.rows.keys()
+    lacking = [one for one in ids if kept.rows.get(one) not in kept.entries]
     if rows or lacking:
         named = {"rows": json_list(rows), "ids": json_list(lacking)}
         found = conn.execute(
             _FEW + _NAMED, {"scope": scope.key, "embedder": embedder, "few": True, **named}
         ).fetchall()
-        kept.entries.update((row["row"], row) for row in found)
-        kept.rows.update((row["id"], row["row"]) for row in found)
-    return {one: kept.rows[one] for one in ids if one in kept.rows}
+        kept.entries.update((row[0], row) for row in found)
+        kept.rows.update((row[1], row[0]) for row in found)
+        kept.waiting.update(row[0] for row in found if row["status"] == "staged")
+    return {one: kept.rows[one] for one in ids if kept.rows.get(one) in kept.entries}
 
 
 def renew(
