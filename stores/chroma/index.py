@@ -178,8 +178,9 @@ class ChromaIndex:
         )
         if result is not None:
             for row, ids, distances in zip(rows, result["ids"], result["distances"], strict=True):
-                scored = [(id_, min(1.0, max(0.0, 1.0 - d))) for id_, d in zip(ids, distances, strict=True)]
-                found[row] = sorted(scored, key=lambda pair: (-pair[1], pair[0]))
+                scores = [min(1.0, max(0.0, 1.0 - distance)) for distance in distances]
+                ordered = sorted(zip([-score for score in scores], ids, strict=True))
+                found[row] = [(entry_id, -score) for score, entry_id in ordered]
         return found
 
     def ids(self, scope: Scope | None = None) -> set[str]:

@@ -5,7 +5,7 @@ the two turns before; one these and what facts say that rest on it. Sums run doc
 of the terms, so that a score is the same to the bit whatever other documents or queries are scored beside it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,30 +119,6 @@ def postings(documents: Documents, places: Ints, terms: int) -> Postings:
 def idf(df: Floats | Ints, docs: int) -> Floats:
     """How telling words are that so many of the documents hold."""
     return np.asarray(np.log1p((docs - df + 0.5) / (df + 0.5)))
-
-
-def score(
-    documents: Documents, stats: Stats, queries: Sequence[Ints], common: Mapping[int, int]
-) -> list[Scores]:
-    """Scores of each query over the same documents, whose words are read whole.
-
-    Args:
-        documents: All documents of the scope and granularity that hold a term of any query, unless that is
-            `common`; others may be among them.
-        stats: Of the whole scope and granularity.
-        queries: Terms of each, as numbers; a repeated one counts once.
-        common: How many documents of the scope hold a term of which not all are given.
-    """
-    lengths = documents.lengths
-    results = []
-    for query in queries:
-        terms = np.unique(query)
-        least = np.array([common.get(term, 0) for term in terms.tolist()], dtype=np.int64)
-        held = postings(documents, places(documents.words, terms), len(terms))
-        views, known = weigh(held, lengths, stats, len(terms), least)
-        found = views.any(axis=1)
-        results.append(Scores(documents.rows[found], views[found], known))
-    return results
 
 
 def weigh(

@@ -33,8 +33,7 @@ from memcycle.stores.ledger import turns
 from memcycle.stores.ledger.columns import json_list
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.schema import LEXICAL_INDEX
-from memcycle.stores.search import bm25
-from memcycle.stores.search.bm25 import FIELDS, Documents, Ints, Scores, Stats
+from memcycle.stores.search.bm25 import FIELDS, Documents, Ints, Scores, Stats, places, postings, weigh
 
 QUESTION, FIRST_PERSON, NUMBER, CAPITAL, TIME, SILENT = (1 << place for place in range(6))
 """SILENT is a turn that tells nothing: questions, thanks, fillers. Those written before it was known lack it
@@ -322,7 +321,16 @@ def score(
     found = documents([*index.words(rows.difference(row[0] for row in staged)), *staged])
     stats = index.stats().plus(documents(staged))
     counted = {_number(stem): count for stem, count in common.items()}
-    return bm25.score(found, stats, [numbers(query) for query in queries], counted)
+    return [_scored(found, stats, np.unique(numbers(query)), counted) for query in queries]
+
+
+def _scored(found: Documents, stats: Stats, terms: Ints, counted: Mapping[int, int]) -> Scores:
+    """BM25 of one query; `counted` says how many hold a term of which not all documents are given."""
+    least = np.array([counted.get(term, 0) for term in terms.tolist()], dtype=np.int64)
+    held = postings(found, places(found.words, terms), len(terms))
+    views, known = weigh(held, found.lengths, stats, len(terms), least)
+    some = views.any(axis=1)
+    return Scores(found.rows[some], views[some], known)
 
 
 class _Index(NamedTuple):
