@@ -185,25 +185,24 @@ class Weights(Part):
 class Relevance(NamedTuple):
     """A logistic model of how likely what a search found bears on what was asked.
 
-    Fitted by `python -m benchmarks.relevance` on LoCoMo conversations 1-5, alone and with sixty notes of a
-    user among them, against small talk and questions of general knowledge. For much smaller memories no fit
-    was safe: a question shares too little with the only note that answers it. Cosines of another embedder
-    lie elsewhere.
+    Fitted by `python -m benchmarks.relevance` on LoCoMo conversations 1-5 and notes of a user, in memories of
+    all sizes, against small talk and questions of general knowledge.
 
     Attributes:
-        embedder: How the id begins of the embedder that it was fitted with; nothing is judged with another.
-        entries: Nor in a memory of fewer: of the sizes tried it hid most at the same loss.
-        weights: Of the highest cosine of the first hits, alone and with the turns around, and of the share of
-            the question that memory knows (`stores.search.ranker.told_of`).
+        embedder: How the id begins of the embedder that it was fitted with; cosines of others lie elsewhere.
+        weights: Of what `stores.search.ranker.told_of` tells: the highest cosine of the first hits, alone and
+            with the turns around, the share of the question that memory knows, how many entries there are
+            and how far the highest lies above them; then of the question's form.
     """
 
     embedder: str
-    entries: int
     intercept: float
-    weights: tuple[float, float, float]
+    weights: tuple[float, ...]
 
 
-RELEVANCE = Relevance(embedder="wordllama", entries=300, intercept=-6.14, weights=(6.89, 7.66, 2.11))
+RELEVANCE = Relevance(
+    "wordllama", -0.32, (1.92, 6.11, 3.09, -0.64, 0.99, -1.25, -1.8, 1.3, -2.49, -3.21, 1.26, -0.67)
+)
 
 
 SIGNALS_OF_VIEW: Mapping[str, tuple[str, ...]] = {
@@ -245,7 +244,7 @@ class Theta(Part):
     views: Views = Field(default_factory=Views)
     weights: Weights = Field(default_factory=Weights)
     fusion: Fusion = Field("linear", description="how the signals become an order")
-    relevance: float = ranged(0.05, 0, 1, "least likelihood that a find bears on what is asked; 0: all")
+    relevance: float = ranged(0.035, 0, 1, "least likelihood that a find bears on what is asked; 0: all")
     half_life_days: float = ranged(30.0, 0.01, 36_500, "days in which recency halves")
     reference_date: AwareDatetime | None = Field(
         None, description="when recency counts from; null: the time of the question"

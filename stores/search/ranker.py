@@ -170,15 +170,17 @@ FIRST = 30
 """Hits that tell whether what was found bears on what is asked."""
 
 
-def told_of(measured: Measured, found: Sequence[int]) -> Floats:
-    """What `core.theta.RELEVANCE` weighs of a find, (3,).
+def told_of(measured: Measured, found: Sequence[int], form: Sequence[float]) -> Floats:
+    """What `core.theta.RELEVANCE` weighs of a find.
 
     Args:
-        found: Places of the hits, best first.
+        found: Places of the hits, best first. form: What `stores.search.request.form_of` reads of the query.
     """
-    values = measured.values[:, found[:FIRST]]
-    near = [values[NAMES.index(name)].max(initial=0.0) for name in ("dense", "context")]
-    return np.array([*near, measured.applies[NAMES.index("bm25")]])
+    all_, near = (measured.values[NAMES.index(name)] for name in ("dense", "context"))
+    first = found[:FIRST]
+    best, known = all_[first].max(), measured.applies[NAMES.index("bm25")]
+    ahead = (best - all_.mean()) / (all_.std() + 0.05)
+    return np.array([best, near[first].max(), known, np.log(len(all_)), ahead, *form])
 
 
 def bears(told: Floats, intercept: float, weights: Sequence[float]) -> float:

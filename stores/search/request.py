@@ -1,5 +1,6 @@
 """What a search is asked, how its queries are made ready, and what it gives back."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from memcycle.core.entry import GRANULARITIES, Entry, Granularity, Kind
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.questions import Slot, asked_slot, question_language
 from memcycle.core.language.small_talk import is_small_talk
-from memcycle.core.language.tokens import STOPWORDS, content_stems, stems, strip_names, tokenize
+from memcycle.core.language.tokens import LONG, STOPWORDS, content_stems, stems, strip_names, tokenize
 from memcycle.core.scope import Scope
 from memcycle.core.theta import Theta
 from memcycle.stores.ledger.columns import Vector
@@ -125,8 +126,8 @@ class PreparedQuery:
         periods: The times it names, with some slack: first and last second of each.
         slot: What it asks for.
         small_talk: Whether nothing can bear on it.
-        judged: Whether what it finds may turn out not to bear on it: of whole English sentences that speak of
-            nobody known. Who asks of themselves, or by keywords alone, looks for what was said.
+        form: What `form_of` reads of it. Empty where what it finds is taken to bear on it: who names somebody
+            known or a time, asks of themselves, or by keywords alone, looks for what was said.
         named, nameless: Unit vectors of the whole text, and of it without those names.
     """
 
@@ -136,7 +137,7 @@ class PreparedQuery:
     periods: tuple[tuple[float, float], ...]
     slot: Slot
     small_talk: bool
-    judged: bool
+    form: tuple[float, ...]
     named: Vector
     nameless: Vector
 
@@ -158,10 +159,12 @@ def prepare(
     speakers: Iterable[str],
     last: float,
     asked_at: datetime | None = None,
+    judging: bool = False,
 ) -> list[PreparedQuery]:
     """All queries, in one embedding batch.
 
     Args:
+        judging: Whether what they find may turn out not to bear on them.
         speakers: Who speaks in what is searched.
         last: When the last of it was said, in seconds. "In May" is read from there, and from `asked_at`.
 
@@ -177,32 +180,51 @@ def prepare(
     if asked_at and moments:
         moments.append(asked_at)
     return [
-        _prepared(query, named[at], moments, vectors[at :: len(queries)]) for at, query in enumerate(queries)
+        _prepared(query, named[at], moments, vectors[at :: len(queries)], judging)
+        for at, query in enumerate(queries)
     ]
 
 
 def _prepared(
-    query: Query, names: Sequence[str], moments: Sequence[datetime], vectors: Vector
+    query: Query, names: Sequence[str], moments: Sequence[datetime], vectors: Vector, judging: bool
 ) -> PreparedQuery:
+    periods = _periods(query.text, moments)
     words = content_stems(query.text) or stems(query.text)
     return PreparedQuery(
         stems=words,
         terms=np.unique(lexical.numbers(words)),
         people=frozenset(name.casefold() for name in [*names, query.speaker] if name),
-        periods=_periods(query.text, moments),
+        periods=periods,
         slot=asked_slot(query.text),
         small_talk=is_small_talk(query.text),
-        judged=not names and not query.speaker and is_judged(query.text),
+        form=form_of(query.text) if judging and not (names or query.speaker or periods) else (),
         named=vectors[0],
         nameless=vectors[1],
     )
 
 
-def is_judged(text: str) -> bool:
-    """Whether a text that names nobody is an English sentence, and speaks of nobody who is known."""
-    words = frozenset(tokenize(text))
-    speaks = words & lexical.SELF or words & {"user", "users"}
-    return bool(words & STOPWORDS) and not speaks and question_language(text) == "en"
+_FORMS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\d|[^\w\s.,?!'’-]",
+        r"(?:(?<=[^\W\d_A-Z] )|(?<=[,;] ))[A-Z](?!\w*days?\b)",
+        r"(?i)\bthe\b",
+        r"(?i)\bthe (?:\w+ ){1,3}(?:of|between)\b",
+        r"(?i)^what(?: is|['’]?s| are) (?:an? |(?!the\b|\w+(?:ed|en|ing)\b)\w+(?: \w+)?\W*$)",
+    )
+)
+"""A figure or sign; a name inside; something known; the same as part of something; what a word means."""
+
+
+def form_of(text: str) -> tuple[float, ...]:
+    """Marks of a question of general knowledge; none of keywords, other languages, and of one's own."""
+    text = text[:LONG]
+    words = tokenize(text)
+    own = STOPWORDS.isdisjoint(words) or not {"user", "users", *lexical.SELF}.isdisjoint(words)
+    if own or question_language(text) != "en":
+        return ()
+    found = [float(form.search(text) is not None) for form in _FORMS]
+    return (*found, float(asked_slot(text) == "yes_no"), float(np.log1p(len(words))))
 
 
 def _periods(text: str, moments: Sequence[datetime]) -> tuple[tuple[float, float], ...]:

@@ -63,14 +63,13 @@ class Candidates(NamedTuple):
         snapshot: Entries.
         places: Places of the candidates among them, (candidates,).
         measured: Their signals.
-        query: What is asked. judged: whether what it finds may turn out not to bear on it.
+        query: What is asked.
     """
 
     snapshot: Snapshot
     places: Ints
     measured: Measured
     query: PreparedQuery
-    judged: bool
 
 
 class Ranking(NamedTuple):
@@ -217,6 +216,7 @@ class Search:
             speakers=looked.speakers,
             last=looked.last,
             asked_at=request.asked_at,
+            judging=snapshot is not None and self._embedder.id.startswith(RELEVANCE.embedder),
         )
         if snapshot is not None:
             visible = _visible(snapshot, request)
@@ -232,12 +232,7 @@ class Search:
             Comparison(snapshot, visible, mass, query, one.views, one.known, asked_at, theta.half_life_days)
             for query, one in zip(queries, scores, strict=True)
         ]
-        fitted = looked.snapshot is not None and self._embedder.id.startswith(RELEVANCE.embedder)
-        enough = fitted and len(places) >= RELEVANCE.entries
-        return [
-            Candidates(snapshot, places, ranker.measure(one, places), one.query, enough and one.query.judged)
-            for one in compared
-        ]
+        return [Candidates(snapshot, places, ranker.measure(one, places), one.query) for one in compared]
 
     def _look(self, request: SearchRequest) -> "_Looked":
         """What the ledger says of the request's scope, in one view of it."""
@@ -438,11 +433,11 @@ def _likely(candidates: Candidates, found: Sequence[Ranked], k: int) -> float:
 
     In a memory no larger than what is shown anyway, small talk that shares a word with it may ask for it.
     """
-    measured, places = candidates.measured, [one.place for one in found]
-    if candidates.query.small_talk:
+    measured, query = candidates.measured, candidates.query
+    if query.small_talk:
         shares = measured.values[ranker.NAMES.index("bm25")].any()
         return float(bool(shares) and len(candidates.places) <= k)
-    if not candidates.judged:
+    if not query.form or not found:
         return 1.0
-    told = ranker.told_of(measured, places)
+    told = ranker.told_of(measured, [one.place for one in found], query.form)
     return ranker.bears(told, RELEVANCE.intercept, RELEVANCE.weights)

@@ -11,7 +11,8 @@ from memcycle.stores.search.ranker import bears
 
 def example(near: float, *, asks: bool) -> Example:
     told, evidence = np.array([near, near / 2, 1.0]), int(asks)
-    return Example(("made-up", False), asks, True, True, told, 0.5, evidence, 10, float(asks))
+    kind = "question" if asks else "off"
+    return Example("3", f"at {near}", kind, True, True, told, 0.5, evidence, 10, float(asks))
 
 
 def test_the_fit_tells_near_from_far():
@@ -28,11 +29,14 @@ def test_figures_count_what_gets_nothing():
         example(0.1, asks=False),
         example(0.2, asks=False),
     ]
-    noted = [replace(one, memory=("made-up", True)) for one in made]
-    said = figures([*made, *noted], [0.9, 0.1, 0.1, 0.9] + 4 * [0.9], 0.5)
-    assert said["with notes, after: questions that lose all evidence"] == 0.0
-    assert said["alone, before: lines that bear"] == pytest.approx(2 / 40)
-    assert said["alone, after: lines that bear"] == pytest.approx(1 / 20)
-    assert said["alone, after: off-topic messages that get nothing"] == 0.5
-    assert said["alone, after: questions that lose all evidence"] == 0.5
-    assert (said["alone, before: recall at 10"], said["alone, after: recall at 10"]) == (1.0, 0.5)
+    other = replace(made[2], kind="other")
+    larger = [replace(one, memory="10") for one in [*made, other]]
+    said = figures([*made, other, *larger], [0.9, 0.1, 0.1, 0.9, 0.1] + 5 * [0.9], 0.5)
+    assert said["10"]["questions that lose all evidence"] == 0.0
+    small = said["3"]
+    assert small["lines that bear, before"] == pytest.approx(2 / 50)
+    assert small["lines that bear, after"] == pytest.approx(1 / 20)
+    assert small["off-topic messages that get nothing"] == 0.5
+    assert small["questions to others that get nothing"] == 1.0
+    assert small["questions that lose all evidence"] == 0.5
+    assert (small["recall at 10, before"], small["recall at 10, after"]) == (1.0, 0.5)

@@ -16,7 +16,11 @@ from memcycle.integrations.messages import NOTHING, Recall, memory_block
 from memcycle.stores.search.request import Query, SearchRequest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-NOTES = [line.split(" | ") for line in (ROOT / "benchmarks/notes.txt").read_text("utf-8").splitlines()]
+NOTES = [
+    line.split(" | ")
+    for name in ("notes", "notes_held")
+    for line in (ROOT / f"benchmarks/{name}.txt").read_text("utf-8").splitlines()
+]
 [WORKSHOP] = load_jsonl(ROOT / "evals/conversations/workshop.jsonl", zone=UTC)
 SHIPPED = Theta()
 NOW = World(now=lambda: datetime(2026, 11, 30, 12, tzinfo=UTC))
@@ -55,20 +59,62 @@ def test_small_talk_gets_nothing_of_a_memory_of_any_size(tmp_path, workshop, tex
     assert NOTHING in memory_block(Recall.of(shown(workshop, text)))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["What is superconductivity?", "What is the currency of Hungary?", "What is utilitarianism?"],
+GENERAL = (
+    "What is superconductivity?",
+    "What is utilitarianism?",
+    'What is the plural of "octopus"?',
+    "What is a closure in JavaScript?",
 )
+
+
+@pytest.mark.parametrize("text", GENERAL)
 def test_what_nothing_bears_on_gets_nothing_of_a_large_memory(workshop, text):
     assert shown(workshop, text) == []
     assert workshop.ask(text).answerable is False
 
 
+@pytest.mark.parametrize("size", [1, 3, 10, 30])
+def test_what_nothing_bears_on_gets_nothing_of_a_small_memory(tmp_path, size):
+    with opened(tmp_path) as memory:
+        for at in range(0, 90, 30):
+            told(memory, f"of {at}", NOTES[at : at + size])
+            for text in GENERAL:
+                assert memory.ask(text, user=f"of {at}", evidence_only=True).evidence == [], text
+
+
 @pytest.mark.parametrize(
-    "text", ["What is my superconductivity?", "utilitarianism", "Was ist die Hauptstadt von Peru?"]
+    "text",
+    [
+        "What is my superconductivity?",
+        "utilitarianism",
+        "Was ist die Hauptstadt von Peru?",
+        "What was the currency of Hungary last Friday?",
+    ],
 )
-def test_who_asks_of_themselves_by_keywords_or_in_another_language_is_shown_what_there_is(workshop, text):
+def test_who_asks_of_themselves_by_keywords_of_a_time_or_in_another_language_is_shown_what_there_is(
+    workshop, text
+):
     assert shown(workshop, text)
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("I moved to Graz.", ("Where do I live?", "Which town is home now?", "any good bakery nearby?")),
+        (
+            "My dog is called Pixel.",
+            ("Who is Pixel?", "What is the name of the dog?", "what's the dog called"),
+        ),
+        ("We deploy on Thursdays.", ("When is the next deployment?", "Can it go out on a Monday?")),
+        ("Vivo en Valencia.", ("¿Dónde vivo?", "Which city is home?")),
+        ("I am reading about monads.", ("What is a monad?", "Explain what a monad is.")),
+    ],
+)
+def test_the_only_thing_said_is_found_in_other_words(tmp_path, said, asked):
+    with opened(tmp_path) as memory:
+        memory.add(said, session="monday")
+        for text in asked:
+            assert [one.text for one in shown(memory, text)] == [said], text
 
 
 def test_no_question_with_evidence_goes_without(workshop):
@@ -80,17 +126,24 @@ def test_no_question_with_evidence_goes_without(workshop):
     assert [text for text, one in zip(asked, ranked, strict=True) if one.likely < SHIPPED.relevance] == []
 
 
-@pytest.mark.parametrize("size", [1, 3, 10])
-def test_in_a_tiny_memory_no_question_goes_without(tmp_path, size):
+def told(memory, user, rows):
+    """Notes of a user, in one home."""
+    memory.add([HumanMessage(row[0]) for row in rows], user=user, session="s")
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 30])
+def test_in_a_small_memory_no_question_goes_without(tmp_path, size):
     with opened(tmp_path) as memory:
-        for at in range(0, len(NOTES), 10):
-            scope = Scope(user=f"of {at}", session="s")
+        for at in range(0, len(NOTES), max(size, 10)):
             rows = NOTES[at : at + size]
-            memory.add([HumanMessage(row[0]) for row in rows], user=scope.user, session="s")
+            told(memory, f"of {at}", rows)
             asked = [text for row in rows for text in row[1:]]
-            queries = tuple(Query(text=text) for text in asked)
-            for ranking in memory.bank.rank(SearchRequest(scope=scope, queries=queries, telling=True)):
-                assert ranking.likely == 1.0
+            request = SearchRequest(
+                scope=Scope(user=f"of {at}"), queries=tuple(Query(text=text) for text in asked), telling=True
+            )
+            ranked = memory.bank.rank(request)
+            lost = [t for t, one in zip(asked, ranked, strict=True) if one.likely < SHIPPED.relevance]
+            assert lost == []
 
 
 def test_small_talk_that_is_a_name_in_a_tiny_memory_finds_it(tmp_path):
