@@ -43,7 +43,7 @@ from memcycle.stores.bank import Bank
 from memcycle.stores.search import ranker
 from memcycle.stores.search.request import Query, SearchRequest, form_of
 
-SHOWN, K, LOST, STEPS, FOLDS = 30, 10, 0.0015, 40, 5
+SHOWN, K, LOST, STEPS, FOLDS = 30, 10, 0.002, 40, 5
 SIZES, HOMES, NOTES, ALL, OFF = (1, 3, 10, 30, 100, 300), 10, 10, 313, 60
 _numbers = count()
 

@@ -159,12 +159,10 @@ def prepare(
     speakers: Iterable[str],
     last: float,
     asked_at: datetime | None = None,
-    judging: bool = False,
 ) -> list[PreparedQuery]:
     """All queries, in one embedding batch.
 
     Args:
-        judging: Whether what they find may turn out not to bear on them.
         speakers: Who speaks in what is searched.
         last: When the last of it was said, in seconds. "In May" is read from there, and from `asked_at`.
 
@@ -172,7 +170,8 @@ def prepare(
         EmbeddingFailed: they cannot be embedded.
     """
     known = sorted(speakers)
-    named = [[name for name in known if _names(query.text, name)] for query in queries]
+    texts = [" ".join(query.text.split()) for query in queries]
+    named = [[name for name in known if strip_names(text, [name]) != text] for text in texts]
     nameless = [_nameless(query.text, names) for query, names in zip(queries, named, strict=True)]
     vectors = embedder.embed([query.text for query in queries] + nameless)
     zone = asked_at.tzinfo if asked_at else UTC
@@ -180,13 +179,12 @@ def prepare(
     if asked_at and moments:
         moments.append(asked_at)
     return [
-        _prepared(query, named[at], moments, vectors[at :: len(queries)], judging)
-        for at, query in enumerate(queries)
+        _prepared(query, named[at], moments, vectors[at :: len(queries)]) for at, query in enumerate(queries)
     ]
 
 
 def _prepared(
-    query: Query, names: Sequence[str], moments: Sequence[datetime], vectors: Vector, judging: bool
+    query: Query, names: Sequence[str], moments: Sequence[datetime], vectors: Vector
 ) -> PreparedQuery:
     periods = _periods(query.text, moments)
     words = content_stems(query.text) or stems(query.text)
@@ -197,7 +195,7 @@ def _prepared(
         periods=periods,
         slot=asked_slot(query.text),
         small_talk=is_small_talk(query.text),
-        form=form_of(query.text) if judging and not (names or query.speaker or periods) else (),
+        form=() if names or query.speaker or periods else form_of(query.text),
         named=vectors[0],
         nameless=vectors[1],
     )
@@ -237,10 +235,6 @@ def _periods(text: str, moments: Sequence[datetime]) -> tuple[tuple[float, float
         for moment in moments
         for reading in read_dates(text, moment)
     )
-
-
-def _names(text: str, name: str) -> bool:
-    return strip_names(text, [name]) != " ".join(text.split())
 
 
 def _nameless(text: str, names: Iterable[str]) -> str:

@@ -63,13 +63,14 @@ class Candidates(NamedTuple):
         snapshot: Entries.
         places: Places of the candidates among them, (candidates,).
         measured: Their signals.
-        query: What is asked.
+        query: What is asked. fitted: whether `RELEVANCE` may judge it.
     """
 
     snapshot: Snapshot
     places: Ints
     measured: Measured
     query: PreparedQuery
+    fitted: bool
 
 
 class Ranking(NamedTuple):
@@ -216,7 +217,6 @@ class Search:
             speakers=looked.speakers,
             last=looked.last,
             asked_at=request.asked_at,
-            judging=snapshot is not None and self._embedder.id.startswith(RELEVANCE.embedder),
         )
         if snapshot is not None:
             visible = _visible(snapshot, request)
@@ -232,7 +232,10 @@ class Search:
             Comparison(snapshot, visible, mass, query, one.views, one.known, asked_at, theta.half_life_days)
             for query, one in zip(queries, scores, strict=True)
         ]
-        return [Candidates(snapshot, places, ranker.measure(one, places), one.query) for one in compared]
+        fitted = looked.snapshot is not None and self._embedder.id.startswith(RELEVANCE.embedder)
+        return [
+            Candidates(snapshot, places, ranker.measure(one, places), one.query, fitted) for one in compared
+        ]
 
     def _look(self, request: SearchRequest) -> "_Looked":
         """What the ledger says of the request's scope, in one view of it."""
@@ -437,7 +440,7 @@ def _likely(candidates: Candidates, found: Sequence[Ranked], k: int) -> float:
     if query.small_talk:
         shares = measured.values[ranker.NAMES.index("bm25")].any()
         return float(bool(shares) and len(candidates.places) <= k)
-    if not query.form or not found:
+    if not (query.form and found and candidates.fitted):
         return 1.0
     told = ranker.told_of(measured, [one.place for one in found], query.form)
     return ranker.bears(told, RELEVANCE.intercept, RELEVANCE.weights)
