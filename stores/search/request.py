@@ -201,15 +201,12 @@ def _prepared(
     )
 
 
-_FORMS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"\d|[^\w\s.,?!'’-]",
-        r"(?:(?<=[^\W\d_A-Z] )|(?<=[,;] ))[A-Z](?!\w*days?\b)",
-        r"(?i)\bthe\b",
-        r"(?i)\bthe (?:\w+ ){1,3}(?:of|between)\b",
-        r"(?i)^what(?: is|['’]?s| are) (?:an? |(?!the\b|\w+(?:ed|en|ing)\b)\w+(?: \w+)?\W*$)",
-    )
+_FORMS = (
+    re.compile(r"\d|[^\w\s.,?!'’-]"),
+    re.compile(r"(?:(?<=[^\W\d_A-Z] )|(?<=[,;] ))[A-Z](?!\w*days?\b)"),
+    re.compile(r"(?i)\bthe\b"),
+    re.compile(r"(?i)\bthe (?:\w+ ){1,3}(?:of|between)\b"),
+    re.compile(r"(?i)^what(?: is|['’]?s| are) (?:an? |(?!the\b|\w+(?:ed|en|ing)\b)\w+(?: \w+)?\W*$)"),
 )
 """A figure or sign; a name inside; something known; the same as part of something; what a word means."""
 
