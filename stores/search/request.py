@@ -172,12 +172,11 @@ def prepare(
     known = sorted(speakers)
     texts = [" ".join(query.text.split()) for query in queries]
     named = [[name for name in known if strip_names(text, [name]) != text] for text in texts]
-    nameless = [_nameless(query.text, names) for query, names in zip(queries, named, strict=True)]
+    bare = [strip_names(query.text, names) for query, names in zip(queries, named, strict=True)]
+    nameless = [own if tokenize(own) else query.text for query, own in zip(queries, bare, strict=True)]
     vectors = embedder.embed([query.text for query in queries] + nameless)
     zone = asked_at.tzinfo if asked_at else UTC
-    moments = [datetime.fromtimestamp(last, zone)] if np.isfinite(last) else []
-    if asked_at and moments:
-        moments.append(asked_at)
+    moments = [datetime.fromtimestamp(last, zone), *filter(None, [asked_at])] if np.isfinite(last) else []
     return [
         _prepared(query, named[at], moments, vectors[at :: len(queries)]) for at, query in enumerate(queries)
     ]
@@ -232,9 +231,3 @@ def _periods(text: str, moments: Sequence[datetime]) -> tuple[tuple[float, float
         for moment in moments
         for reading in read_dates(text, moment)
     )
-
-
-def _nameless(text: str, names: Iterable[str]) -> str:
-    """The text without these names; the text itself where nothing else is in it."""
-    stripped = strip_names(text, names)
-    return stripped if tokenize(stripped) else text
