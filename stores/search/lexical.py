@@ -83,7 +83,7 @@ _READ = """
 SELECT row, own, dated, before, words FROM lexical_words
 WHERE row IN (SELECT value FROM json_each(?))
 """
-MOST_ASKED, MOST_WORDS, MOST_ENTRIES = 500, 10_000, 3_000
+MOST_ASKED, MOST_WORDS, MOST_ENTRIES = 300, 5_000, 1_500
 """What `Kept` has of each at most, before it begins anew."""
 _STORED = np.dtype("<i8")
 
@@ -277,7 +277,7 @@ class Kept:
     waiting: set[int] = field(default_factory=set)
 
     def bounded(self) -> "Kept":
-        """This, or begun anew where it takes some ten MB."""
+        """This, or begun anew where it takes some five MB."""
         if len(self.held) > MOST_ASKED:
             return Kept(self.change)
         full = len(self.words) > MOST_WORDS or len(self.entries) > MOST_ENTRIES
