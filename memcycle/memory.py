@@ -747,11 +747,13 @@ class Memory:
         return Runs(self.graphs, self.bank, self.threads)
 
     def _asks_about(self, scope: Scope) -> bool:
-        """Whether the end of this session waits for a person."""
+        """Whether the end of this session, also one within an `add` to another, waits for a person."""
         if self.threads is None or not self.settings.approval.is_asked:
             return False
         return any(
-            one.run == "end_session" and one.session == scope.session and one.pending is not None
+            one.pending is not None
+            and one.pending.session == scope.session
+            and (one.run == "end_session" or one.session != scope.session)
             for one in self.unfinished(user=scope.user, workspace=scope.workspace)
         )
 

@@ -414,6 +414,21 @@ def test_a_silent_session_whose_end_asks_is_not_ended_anew_while_it_waits(home):
         assert ended.status == "committed"
 
 
+def test_an_end_within_what_is_said_elsewhere_asks_there_and_is_left_to_it(home):
+    time = HandClock()
+    settings = {"roles": MISSES_ALL, "approval": ALL_KINDS, "idle_after": 60}
+    with opened(home, **settings, world=replace(clock(), now=time)) as memory:
+        memory.add(TOLD)
+        time.pass_(61)
+        added = memory.add("Well, well.", session="later")
+        assert (added.pending.session, len(memory.unfinished())) == ("main", 1)
+        time.pass_(61)
+        assert [scope.session for scope in memory.end_idle()] == ["later"]
+        while added.pending is not None:
+            added = memory.resume(added.thread_id, "approve")
+        assert memory.session("main").status == "committed"
+
+
 @pytest.mark.parametrize("saver", [InMemorySaver, checkpointer, SqliteSaver], ids=lambda one: one.__name__)
 def test_a_saver_or_an_opened_place_is_taken_as_well_as_a_url(home, saver, tmp_path):
     if saver is InMemorySaver:
