@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 FAILURES_IN_A_ROW = 2
 """Single texts that fail one after another before the rest is given up: then it is not the text."""
-REST = 5.0
+REST = 30.0
 """Seconds between two writes of the index while serving: a few large ones cost less than many small ones."""
 
 
