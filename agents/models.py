@@ -84,10 +84,11 @@ class _ClientOfLoop(openai.DefaultAsyncHttpxClient):
         """As any client does."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            client = openai.DefaultAsyncHttpxClient()
-            till_end = self._till_end(loop, client)
-            self._clients[loop] = client, till_end
-            await anext(till_end)
+            client = await asyncio.to_thread(openai.DefaultAsyncHttpxClient)  # it reads certificates
+            if loop not in self._clients:  # no other call came first
+                till_end = self._till_end(loop, client)
+                self._clients[loop] = client, till_end
+                await anext(till_end)
         return await self._clients[loop][0].send(request, **options)
 
     async def _till_end(self, loop: asyncio.AbstractEventLoop, client: Any) -> AsyncGenerator[None]:
