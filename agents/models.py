@@ -1,9 +1,8 @@
 """Chat models by name."""
 
-import asyncio
 import os
 import weakref
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import openai
@@ -64,40 +63,14 @@ def open_model(name: str, **args: Any) -> BaseChatModel:
 
 
 def _on_any_loop(**options: Any) -> ChatOpenAI:
-    """A client that may be used on one event loop after another, and on several at once."""
-    # Both are given, since with one alone LangChain overlooks proxies.
+    """A client that may be used on one event loop after another, and leaves no connection open."""
+    # A connection belongs to the loop it was opened on: kept alive beyond `asyncio.run`, it fails the first
+    # call of the next one. Both are given, since with one alone LangChain overlooks proxies.
     client = openai.DefaultHttpxClient()
-    model = ChatOpenAI(http_client=client, http_async_client=_ClientOfLoop(), **options)
+    alone = openai.DefaultAsyncHttpxClient(headers={"Connection": "close"})
+    model = ChatOpenAI(http_client=client, http_async_client=alone, **options)
     weakref.finalize(model, client.close)
     return model
-
-
-class _ClientOfLoop(openai.DefaultAsyncHttpxClient):
-    """Sends by a client of the running loop's own: a connection belongs to the loop it was opened on, and one
-    kept beyond `asyncio.run` fails the first call of the next."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._clients: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[None]]] = {}
-
-    async def send(self, request: Any, **options: Any) -> Any:
-        """As any client does."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            client = await asyncio.to_thread(openai.DefaultAsyncHttpxClient)  # it reads certificates
-            if loop not in self._clients:  # no other call came first
-                till_end = self._till_end(loop, client)
-                self._clients[loop] = client, till_end
-                await anext(till_end)
-        return await self._clients[loop][0].send(request, **options)
-
-    async def _till_end(self, loop: asyncio.AbstractEventLoop, client: Any) -> AsyncGenerator[None]:
-        """What a loop closes at its end, as any generator begun on it (PEP 525), and the client with it."""
-        try:
-            yield
-        finally:
-            self._clients.pop(loop, None)
-            await client.aclose()
 
 
 def open_models(

@@ -132,7 +132,6 @@ class ModelServer:
         requests: Bodies of all requests, in order of arrival; each with `role` and `headers` added.
         latency: Seconds from reading a request to the reply, at least.
         served: What it did so far.
-        connections: The addresses of the clients' ends, of all so far.
         formats: Ways of asking it accepts: `json_schema`, `tools`. Others get a 400 that names them.
     """
 
@@ -141,7 +140,6 @@ class ModelServer:
         self.requests: list[Body] = []
         self.latency = latency
         self.served = Served(0, 0.0)
-        self.connections: set[Any] = set()
         self._keep = keep
         self.formats = {"json_schema", "tools"}
         self._scripts: dict[str, list[Script]] = defaultdict(list)
@@ -224,7 +222,6 @@ class ModelServer:
 
             def do_POST(self) -> None:
                 started = time.perf_counter()
-                server.connections.add(self.client_address)
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 body["role"] = role_of(body)
                 body["headers"] = dict(self.headers)

@@ -27,32 +27,6 @@ def test_one_loop_after_another(server):
         assert asyncio.run(three(model)) == ["Hello."] * 3
 
 
-async def five(model):
-    return [(await model.ainvoke("Hello?")).text for _ in range(5)]
-
-
-def test_calls_of_a_loop_share_a_connection_that_ends_with_it(server):
-    model, opened_before = opened(server), len(server.connections)
-    for loops in (1, 2, 3):
-        assert asyncio.run(five(model)) == ["Hello."] * 5
-        assert len(server.connections) - opened_before == loops
-
-
-def test_a_loop_that_was_broken_off_leaves_nothing_to_the_next(server):
-    model = opened(server)
-
-    async def broken_off():
-        await model.ainvoke("Hello?")
-        server.latency = 5
-        async with asyncio.timeout(0.05):
-            await model.ainvoke("Hello?")
-
-    with pytest.raises(TimeoutError):
-        asyncio.run(broken_off())
-    server.latency = 0
-    assert asyncio.run(five(model)) == ["Hello."] * 5
-
-
 def test_two_loops_at_once(server):
     model, both = opened(server), threading.Barrier(2)
     server.latency = 0.05
