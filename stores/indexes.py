@@ -7,7 +7,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from memcycle.core.errors import EmbedderMismatch, EmbeddingFailed, StoreError
@@ -27,8 +26,6 @@ _log = logging.getLogger(__name__)
 
 FAILURES_IN_A_ROW = 2
 """Single texts that fail one after another before the rest is given up: then it is not the text."""
-REST = 30.0
-"""Seconds between two writes of the index while serving: a few large ones cost less than many small ones."""
 
 
 class Vectors:
@@ -150,7 +147,6 @@ class Indexes:
         self.search = Search(ledger, self.mirror, self.vectors.embedder, settings.visibility)
         self._lock, self._held = threading.Lock(), 0
         self._looked = False
-        self._rests_until = 0.0
 
     def attended(self) -> Self:
         """Finishes what is owed of deletions: a wipe that a crash cut short, or another process left to us.
@@ -169,20 +165,12 @@ class Indexes:
         """Frees the index, with nothing left in its files that others left to us."""
         if self._looked:
             self.attended()
-        if self._rests_until:
-            self._if_possible(self.mirror.drain)
         self.mirror.close()
 
     def catch_up(self, batch: int | None = None) -> None:
-        """Brings the index up to date where it can be reached: not while it is held back, and, while serving,
-        not sooner than some seconds after the last time. A search that needs it does not wait for that."""
-        if self._held or (batch is None and monotonic() < self._rests_until):
-            return
-        self._if_possible(lambda: self._drain(batch))
-
-    def _drain(self, batch: int | None) -> None:
-        if self.mirror.drain(batch):
-            self._rests_until = monotonic() + REST
+        """Brings the indexes up to date that can be reached; those held back wait."""
+        if not self._held:
+            self._if_possible(lambda: self.mirror.drain(batch))
 
     @contextmanager
     def held_back(self, batch: int) -> Iterator[None]:

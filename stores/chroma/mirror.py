@@ -242,6 +242,7 @@ class Mirror:
                     if index.shard_of(scope) in shards:
                         outbox.put_active(conn, scope)
             index.drop_shards(shards)
+            self.drain()
             index.scrub()
             return
         # A server keeps 2.6 MB in memory of every collection it ever had, so none is dropped here.

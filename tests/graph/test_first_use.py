@@ -57,5 +57,5 @@ def test_the_first_use_of_the_store_blocks_nothing(tmp_path):
 def test_the_watch_sees_what_runs_on_the_loop(tmp_path):
     done = use("on the loop", tmp_path / "home")
     assert done.returncode == 1
-    for code in ("ledger/connection.py", "wordllama/", "chroma/client.py", "chromadb/"):
+    for code in ("ledger/connection.py", "tokenizers/", "chroma/client.py", "chromadb/"):
         assert code in done.stderr

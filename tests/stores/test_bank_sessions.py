@@ -7,7 +7,6 @@ from memcycle.core.edit import Edit
 from memcycle.core.errors import BadInput
 from memcycle.core.probe import REPAIRER, SessionReport
 from memcycle.core.settings import Settings
-from memcycle.stores import indexes
 from memcycle.stores.chroma import mirror
 from memcycle.stores.search.request import Query, SearchRequest
 from tests.banks import ANN, BOB, ListIndex, add, fact, open_bank, said, texts, update
@@ -191,36 +190,6 @@ def test_a_committed_session_is_examined_again(bank):
     report = info(bank).report
     assert (report.probes, report.passed_before, report.passed_after, report.committed) == (4, 0, 4, 5)
     assert (info(bank).status, info(bank).part) == ("committed", 1)
-
-
-def test_while_serving_commits_in_a_row_are_one_write_of_the_index(bank, list_index, monkeypatch):
-    seconds = [100.0]
-    monkeypatch.setattr(indexes, "monotonic", lambda: seconds[0])
-    stage(bank, 1, 2)
-    bank.commit_session(ANN)
-    first = set(list_index[bank.settings.home].ids())
-    for n in (3, 4):
-        stage(bank, n)
-        bank.commit_session(ANN)
-    assert first
-    assert list_index[bank.settings.home].ids() == first, "it rests"
-    seconds[0] += indexes.REST
-    bank.stage_turns(BOB, [said(1)])
-    bank.commit_session(BOB)
-    there = {entry.id for scope in (ANN, BOB) for entry in bank.entries(scope.base)}
-    assert list_index[bank.settings.home].ids() == there
-
-
-def test_what_the_index_did_not_take_yet_it_has_when_the_bank_is_closed(tmp_path):
-    home = tmp_path / "home"
-    with open_bank(home) as bank:
-        for n in (1, 2):
-            bank.stage_turns(ANN, [said(n)])
-            bank.commit_session(ANN)
-        assert bank.check()["outbox"] > 0
-    with open_bank(home) as bank:
-        report = bank.check()
-        assert (report["outbox"], report["index"]) == (0, {"missing": 0, "stray": 0})
 
 
 def test_a_repeated_commit_changes_nothing_and_drains(bank, list_index):
