@@ -129,7 +129,6 @@ def test_an_edited_message_is_a_new_version_of_its_turn(memory, door, ended):
     assert len(memory.bank.session_turns(memory.scope().within("s"))) == len(
         memory.memories(granularity="raw")
     )
-    memory.bank.drain()
     found = memory.bank.check()
     assert (found["ledger_drift"], found["index"]) == (0, {"missing": 0, "stray": 0})
 

@@ -72,7 +72,6 @@ def check(bank) -> None:
         assert all(user in entry.text for entry in entries)
         assert len(bank.entries(scope, granularity="fact")) == 1, "the repair is there, once"
         assert [probe.gold for probe in bank.probes(scope)] == [text_of(user)]
-    bank.drain()
     report = bank.check()
     assert (report["outbox"], report["index"]) == (0, {"missing": 0, "stray": 0})
 

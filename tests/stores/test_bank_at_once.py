@@ -59,7 +59,6 @@ def test_eight_sessions_of_users_at_once_lose_no_write(bank, list_index):
     listed = [entry for n in range(3) for entry in bank.entries(Scope(user=f"user{n}"))]
     assert len(listed) == 8 * 10
     assert {entry.status for entry in listed} == {"active"}
-    bank.drain()
     assert list_index[bank.settings.home].ids() == {entry.id for entry in listed}
     report = bank.check()
     assert (report["outbox"], report["ledger_drift"], report["without_vector"]) == (0, 0, 0)

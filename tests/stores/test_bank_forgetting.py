@@ -68,7 +68,6 @@ def test_forgetting_leaves_no_byte_of_it(chroma_bank):
     assert set(gone) >= {current.id, code}
     assert sorted(texts(bank.entries(ANN, granularity="fact"))) == ["Ann is cheerful", "Ann says hello"]
     assert [one.quote for one in bank.entries(ANN, granularity="fact")] == [None, None]
-    bank.drain()
     report = bank.check()
     expected = {
         "index": {"missing": 0, "stray": 0}, "ledger_drift": 0, "outbox": 0, "wipes_owed": 0,
@@ -91,7 +90,6 @@ def test_forgetting_a_user_spares_the_other_of_the_shard(tmp_path):
         assert list(bank.export(BOB.base)) == before
         assert bank.entries(ANN.base) == bank.sessions(ANN.base) == []
         assert bank.users() == ["bob"]
-        bank.drain()
         assert bank.check()["index"] == {"missing": 0, "stray": 0}
         assert files_with(bank.settings.home) != []
         bank.forget_user("bob")
@@ -113,7 +111,6 @@ def test_while_serving_no_call_to_the_index_is_large(tmp_path, monkeypatch):
         converse(bank, BOB)
         written = len(sizes)
         bank.forget(ANN, code)
-        bank.drain()
         assert sum(sizes[written:]) >= len(bank.entries(ANN.base)) + len(bank.entries(BOB.base))
     assert max(sizes) == 3
 

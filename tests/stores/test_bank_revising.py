@@ -50,7 +50,6 @@ def test_an_edited_entry_is_found_by_its_new_words(bank, list_index):
     bank.commit_session(ANN)
     (raw,) = bank.raw_entries(ANN, ["D1:1"])
     new = bank.edit(ANN, raw.id, "wombat")
-    bank.drain()
     assert list_index[bank.settings.home].ids() == {new.id}
     assert bank.raw_entries(ANN, ["D1:1"]) == [new]
     assert texts(bank.session_turns(ANN)) == ["quokka"]
