@@ -145,7 +145,7 @@ def measure(settings: Settings, entries: int, users: int, seed: int, tell: Tell)
         after_write = _after_writes(bank, next(iter(owned)), asker)
         embedder = bank.embedder_id
     tell("opening the home in a new process")
-    rss = _rss_mb()
+    rss = peak_mb()
     disk = sum(path.stat().st_size for path in settings.home.rglob("*") if path.is_file()) / MB
     middle = groups["median"][0]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
@@ -234,7 +234,7 @@ def _search(bank: Bank, user: str, question: str) -> float:
     return perf_counter() - started
 
 
-def _rss_mb() -> float:
+def peak_mb() -> float:
     """Memory of this process at most."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Bytes on macOS, KiB elsewhere.

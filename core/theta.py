@@ -235,7 +235,7 @@ class Theta(Part):
     first_look: int = ranged(700, 50, 100_000, "of these, tokens (with marks) of a first look")
     turns_first: float = ranged(0.2, 0, 1, "share of these tokens for the best finds as they were said")
     window: int = ranged(6, 0, 50, "turns of short-term window W_t")
-    candidates: int = ranged(200, 10, 5000, "candidates a view hands to fusion")
+    candidates: int = ranged(100, 10, 5000, "candidates a view hands to fusion")
     duplicate: float = ranged(0.92, 0, 1, "cosine above which two facts are compared by a role")
     near_duplicate: float = ranged(0.8, 0.01, 1, "share of words from which two facts are one (Jaccard)")
     saturation_turns: int = ranged(20, 2, 500, "an episode closes at this many turns")

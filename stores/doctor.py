@@ -15,7 +15,7 @@ from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma.index import IndexedEntry, metadata_of
 from memcycle.stores.chroma.mirror import Mirror
-from memcycle.stores.ledger import entries, items, meta, outbox, sessions
+from memcycle.stores.ledger import entries, full_text, items, meta, outbox, sessions
 from memcycle.stores.ledger.connection import RESTORE, Ledger
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.search import lexical
@@ -180,7 +180,7 @@ _PAIRS = (
 
 def _ledger_drift(conn: sqlite3.Connection) -> int:
     """How many rows do not fit the entries."""
-    if lexical.broken(conn):
+    if full_text.broken(conn):
         return max(1, _count(conn, f"({_ACTIVE})"))
     return _count(conn, _LOST_LINKS) + sum(
         _count(conn, f"({a} EXCEPT {b})") + _count(conn, f"({b} EXCEPT {a})") for a, b in _PAIRS
@@ -319,7 +319,7 @@ def rebuild_rows(ledger: Ledger, settings: Settings) -> int:
 
 def _rebuild_words(conn: sqlite3.Connection, settings: Settings) -> int:
     done, after = 0, 0
-    lexical.renew(conn)
+    full_text.empty(conn)
     while page := entries.page(conn, after, settings.bulk_batch):
         lexical.put(conn, lexical.rows_of(conn, page))
         done, after = done + len(page), page[-1].row

@@ -8,10 +8,9 @@ from memcycle.core.language.forget_requests import Request, repeats
 from memcycle.core.language.tokens import based, content_stems
 from memcycle.core.scope import Scope
 from memcycle.stores import undo
-from memcycle.stores.ledger import entries, events, links, meta, outbox, probes, turns, weights
+from memcycle.stores.ledger import entries, events, full_text, links, meta, outbox, probes, turns, weights
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.schema import OF_A_SCOPE
-from memcycle.stores.search import lexical
 from memcycle.stores.writer import Writer, united
 
 
@@ -99,7 +98,7 @@ def forget(writer: Writer, scope: Scope, chosen: Sequence[StoredEntry]) -> None:
     events.blank_reasons(conn, scope, {stem for one in chosen for stem in _words(one.entry.text, speakers)})
     links.erase(conn, scope, ids)
     weights.clear_mentions(conn, scope)
-    lexical.remove(conn, [one.row for one in chosen])
+    full_text.remove(conn, [one.row for one in chosen])
     entries.delete(conn, [one.row for one in chosen])
     turns.delete(conn, scope, said)
     outbox.put(conn, [(scope, entry_id) for entry_id in ids])
@@ -113,7 +112,7 @@ def forget_scope(conn: sqlite3.Connection, scope: Scope) -> int:
 
     Gives how many entries were removed.
     """
-    lexical.remove(conn, [row for row, _, _ in entries.texts(conn, scope)])
+    full_text.remove(conn, [row for row, _, _ in entries.texts(conn, scope)])
     # Their triggers note a change for each entry, so the tables of changes come last.
     deleted = [
         conn.execute(f"DELETE FROM {table} WHERE scope_key = ?", (scope.key,)).rowcount  # noqa: S608

@@ -13,7 +13,7 @@ from memcycle.core.entry import Departure, Entry, Status, departed, same_speaker
 from memcycle.core.errors import UnknownEntry
 from memcycle.core.scope import Scope
 from memcycle.core.world import World
-from memcycle.stores.ledger import entries, events, links, outbox, turns
+from memcycle.stores.ledger import entries, events, full_text, links, outbox, turns
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.entries import StoredEntry
 from memcycle.stores.ledger.events import Change
@@ -52,7 +52,7 @@ class Writer:
         if now and not was:
             self.reindex([after])
         if was and not now:
-            lexical.remove(self.conn, [after.row])
+            full_text.remove(self.conn, [after.row])
         if now or was:
             outbox.put(self.conn, [(after.entry.scope, after.entry.id)])
         return after

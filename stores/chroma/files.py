@@ -19,6 +19,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from memcycle.core.errors import BadInput, StoreError
+from memcycle.stores.ledger import full_text
 
 VERSION = 1
 HEADER_BYTES = 100
@@ -114,25 +115,8 @@ def _blank_from(path: Path, start: int) -> None:
                 file.write(zeros)
 
 
-WORN = 1024
-"""Bytes of an index's list of levels, which has two for each, from which on it is made anew."""
-
-
-def merge_full_text(conn: sqlite3.Connection, table: str) -> None:
-    """Merges an index so that no removed word remains in it; a VACUUM must follow to clear free pages.
-
-    In SQLite 3.40 (no longer in 3.51) each merge of everything adds two levels to the index, and none can be
-    opened that has more than 2,000. So it is made anew now and then, which costs about eight times as much.
-
-    Args:
-        table: Its name, a constant. It keeps its texts itself.
-    """
-    levels = f"SELECT 1 FROM {table}_data WHERE id = 10 AND length(block) > ?"  # noqa: S608 - a constant
-    command = "rebuild" if conn.execute(levels, (WORN,)).fetchone() else "optimize"
-    conn.execute(f"INSERT INTO {table} ({table}) VALUES (?)", (command,))  # noqa: S608 - as above
-
-
 DATABASE = "chroma.sqlite3"
+_FULL_TEXT = "embedding_fulltext_search"
 SQLITE_PATIENCE = 30.0
 
 
@@ -151,7 +135,9 @@ def free(path: Path, slack: Slack) -> None:
         ) as connection:
             connection.execute("PRAGMA secure_delete = ON")
             # A deleted row's trigrams stay in the full-text index until its segments are merged.
-            merge_full_text(connection, "embedding_fulltext_search")
+            command = "rebuild" if full_text.worn(connection, _FULL_TEXT) else "optimize"
+            # Chroma's own index, which keeps its texts itself; its name is a constant.
+            connection.execute(f"INSERT INTO {_FULL_TEXT} ({_FULL_TEXT}) VALUES (?)", (command,))  # noqa: S608
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             standing = {str(row[0]) for row in connection.execute("SELECT id FROM segments")}

@@ -19,9 +19,8 @@ from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
 from memcycle.stores.chroma.client import LOCK_FOLDER, ChromaClient, WriterLock, open_client
-from memcycle.stores.chroma.files import merge_full_text
 from memcycle.stores.chroma.index import ChromaIndex
-from memcycle.stores.ledger import entries, meta, outbox, sessions
+from memcycle.stores.ledger import entries, full_text, meta, outbox, sessions
 from memcycle.stores.ledger.columns import Vector
 from memcycle.stores.ledger.connection import BUSY_SECONDS, Ledger
 from memcycle.stores.ledger.outbox import Pending
@@ -167,7 +166,7 @@ class Mirror:
             with self.ledger.write() as conn:
                 mark = meta.owed_compaction(conn)
                 if mark is not None:  # nobody else just did it
-                    merge_full_text(conn, "lexical")
+                    full_text.merge(conn)
             if mark is not None:
                 self.ledger.compact()
                 self.ledger.checkpoint()

@@ -1,10 +1,11 @@
 """The ledger's tables and their forward migrations."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memcycle.core.errors import StoreError
+from memcycle.stores.ledger import full_text
 
 APPLICATION_ID = 0x6D656D63
 """Marks the file as a memcycle ledger ("memc"), so that another program's database is never migrated."""
@@ -98,12 +99,12 @@ CREATE TABLE scrubs (
 ) WITHOUT ROWID;
 """
 
-LEXICAL_INDEX = """
+# Of no use any more: see `memcycle.stores.ledger.full_text`.
+_LEXICAL_TEXTS = """
 CREATE VIRTUAL TABLE lexical USING fts5(
     scope, own, dated, before, tokenize = "ascii tokenchars '+#@.-_%'", detail = column, columnsize = 0
 );
 """
-"""Finds entries by their words, see `memcycle.stores.search.lexical`."""
 
 LEXICAL_WORDS = """CREATE TABLE lexical_words (
     row INTEGER PRIMARY KEY, scope TEXT NOT NULL, speaker TEXT,
@@ -296,8 +297,8 @@ CREATE INDEX turns_waiting ON turns (scope_key, session, position) WHERE state <
 CREATE INDEX entries_summaries ON entries (scope_key, session) WHERE kind = 'working_summary';
 """
 
-MIGRATIONS: tuple[str, ...] = (
-    _TABLES + LEXICAL_INDEX + LEXICAL_WORDS,
+MIGRATIONS: tuple[str | Callable[[sqlite3.Connection], None], ...] = (
+    _TABLES + _LEXICAL_TEXTS + LEXICAL_WORDS,
     _EXAMINATION + _MENTIONS,
     _CHANGES + LEXICAL_TRAITS,
     _ITEMS + _ITEM_VECTORS,
@@ -308,6 +309,7 @@ MIGRATIONS: tuple[str, ...] = (
     _NO_ITEM_INDEX,
     _SPENT,
     LEXICAL_STATS + _SPOKEN,
+    full_text.index_anew,
 )
 """Step n brings a ledger from version n to n + 1. Never change one that was released; append."""
 
@@ -342,8 +344,12 @@ def migrate(conn: sqlite3.Connection) -> None:
     for step in range(version_of(conn), VERSION):
         conn.execute("BEGIN IMMEDIATE")
         try:
-            for statement in _statements(MIGRATIONS[step]):
-                conn.execute(statement)
+            migration = MIGRATIONS[step]
+            if callable(migration):
+                migration(conn)
+            else:
+                for statement in _statements(migration):
+                    conn.execute(statement)
             conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             conn.execute(f"PRAGMA user_version = {step + 1}")
         except BaseException:

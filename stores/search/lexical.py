@@ -1,7 +1,7 @@
 """The lexical view: FTS5 finds the candidates of one scope, BM25 is computed over that scope alone.
 
 FTS5's own bm25() mixes the statistics of all scopes and has fixed constants, which shifts scores and tells
-one user about another's texts. So every row carries one hashed scope token that every MATCH requires, and
+one user about another's texts. So it is asked for words of the scope (`stores.ledger.full_text`), and
 document frequencies, counts and lengths come from rows of that scope and granularity.
 
 The rows are rebuildable from the ledger. They hold the active entries; an open session's staged entries
@@ -29,10 +29,9 @@ from memcycle.core.language.date_forms import DAY_NAMES, MONTH_NAMES, NUMBERS
 from memcycle.core.language.dates import read_dates
 from memcycle.core.language.small_talk import asks, tells
 from memcycle.core.language.tokens import base_stems, based, per_text, strip_names, tokenize, word_set
-from memcycle.stores.ledger import turns
+from memcycle.stores.ledger import full_text, turns
 from memcycle.stores.ledger.columns import json_list
 from memcycle.stores.ledger.entries import StoredEntry
-from memcycle.stores.ledger.schema import LEXICAL_INDEX
 from memcycle.stores.search.bm25 import FIELDS, Documents, Ints, Scores, Stats, places, postings, weigh
 
 QUESTION, FIRST_PERSON, NUMBER, CAPITAL, TIME, SILENT = (1 << place for place in range(6))
@@ -66,16 +65,9 @@ def traits_of(text: str, time: datetime | None, people: Iterable[str | None]) ->
     )
 
 
-# `lexical` finds rows: one term a token, since we split text ourselves and FTS5 only at spaces (punctuation
-# that our tokens may hold is made a token character). `lexical_words` has what scoring needs: reading words
-# as numbers is three times as fast as splitting the found texts again.
-_PARTS = ("data", "idx", "content", "config")
-"""The tables in which FTS5 keeps the table `lexical`."""
 TURNS_BEFORE = 2
 """Turns before a raw entry that its row knows."""
-_BROKEN = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_ERROR)
-
-RARE = 200
+RARE = 400
 """Documents that hold a word, up to which all of them are looked at for it."""
 _HOLD = "SELECT rowid FROM lexical WHERE lexical MATCH ? ORDER BY rowid DESC LIMIT ?"
 _COUNT = "SELECT count(*) FROM lexical WHERE lexical MATCH ?"
@@ -83,9 +75,8 @@ _READ = """
 SELECT row, own, dated, before, words FROM lexical_words
 WHERE row IN (SELECT value FROM json_each(?))
 """
-MOST_ASKED, MOST_WORDS, MOST_ENTRIES = 300, 5_000, 1_500
+MOST_WORDS, MOST_ENTRIES = 5_000, 1_500
 """What `Kept` has of each at most, before it begins anew."""
-_STORED = np.dtype("<i8")
 
 
 @dataclass(frozen=True)
@@ -179,24 +170,22 @@ def _number(stem: str) -> int:
 
 def numbers(stems_of_text: Iterable[str]) -> Ints:
     """Stems as the numbers that rows keep, irregular forms brought to their base ("went" and "go" meet)."""
-    return np.array([_number(stem) for stem in based(stems_of_text)], dtype=_STORED)
-
-
-def terms_of(row: LexicalRow) -> LexicalTerms:
-    """What is kept of a row."""
-    return _taken_apart(row)[1]
+    return np.array([_number(stem) for stem in based(stems_of_text)], dtype=full_text.NUMBER)
 
 
 @per_text(1024, lambda row: len(row.text))
-def _taken_apart(row: LexicalRow) -> tuple[tuple[Sequence[str], ...], LexicalTerms]:
-    """Cached: an open session's entries are in no index, and read by every search until they are."""
+def terms_of(row: LexicalRow) -> LexicalTerms:
+    """What is kept of a row.
+
+    Cached: an open session's entries are in no index, and read by every search until they are.
+    """
     fields = _stems(row)
     own, dated, before = map(len, fields)
     traits = traits_of(row.text, row.time, (row.speaker, *row.people))
     if row.granularity == "raw":
         answers = bool(row.before) and asks(row.before[-1])
         traits |= SILENT * (not tells(row.text, answers=answers))
-    return fields, LexicalTerms(own, dated, before, numbers(chain(*fields)).tobytes(), traits)
+    return LexicalTerms(own, dated, before, numbers(chain(*fields)).tobytes(), traits)
 
 
 def documents(rows: Collection[Sequence[Any]]) -> Documents:
@@ -204,58 +193,15 @@ def documents(rows: Collection[Sequence[Any]]) -> Documents:
     return Documents(
         np.array([row[0] for row in rows], dtype=np.int64),
         np.array([(*row[1:4], 0) for row in rows], dtype=np.int64).reshape(-1, FIELDS),
-        np.frombuffer(b"".join(row[4] for row in rows), dtype=_STORED),
+        np.frombuffer(b"".join(row[4] for row in rows), dtype=full_text.NUMBER),
     )
 
 
 def put(conn: sqlite3.Connection, rows: Sequence[LexicalRow]) -> None:
     """Adds rows, or replaces those already there. Part of the caller's transaction."""
-    remove(conn, [row.row for row in rows])
-    texts, words = [], []
-    for row in rows:
-        scope = _scope_token(row.scope_key, row.granularity)
-        fields, kept = _taken_apart(row)
-        texts.append((row.row, scope, *map(" ".join, fields)))
-        words.append((row.row, scope, row.speaker, *kept))
-    conn.executemany("INSERT INTO lexical (rowid, scope, own, dated, before) VALUES (?, ?, ?, ?, ?)", texts)
-    conn.executemany(
-        "INSERT INTO lexical_words (row, scope, speaker, own, dated, before, words, traits)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        words,
-    )
-
-
-def remove(conn: sqlite3.Connection, row_ids: Iterable[int]) -> None:
-    """Takes rows out; unknown ones are ignored. Their words stay in FTS5 segments until `merge_full_text`."""
-    keys = [(row,) for row in row_ids]
-    conn.executemany("DELETE FROM lexical WHERE rowid = ?", keys)
-    conn.executemany("DELETE FROM lexical_words WHERE row = ?", keys)
-
-
-def broken(conn: sqlite3.Connection) -> bool:
-    """Whether FTS5 cannot read the index; the rest of the file may be sound."""
-    try:
-        conn.execute("SELECT rowid FROM lexical WHERE lexical MATCH 'x' LIMIT 1").fetchone()
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode in _BROKEN:
-            return True
-        raise
-    return False
-
-
-def renew(conn: sqlite3.Connection) -> None:
-    """Empties the view, before a rebuild; also one that is broken. Part of the caller's transaction."""
-    if broken(conn):
-        # FTS5 would have to open the table in order to drop it.
-        conn.execute("PRAGMA writable_schema = ON")
-        conn.execute("DELETE FROM sqlite_master WHERE name = 'lexical'")
-        conn.execute("PRAGMA writable_schema = RESET")
-        for part in _PARTS:
-            conn.execute(f"DROP TABLE IF EXISTS lexical_{part}")
-    else:
-        conn.execute("DROP TABLE lexical")
-    conn.execute(LEXICAL_INDEX)
-    conn.execute("DELETE FROM lexical_words")
+    tokens = [_scope_token(row.scope_key, row.granularity) for row in rows]
+    kept = [(row.row, token, row.speaker, *terms_of(row)) for row, token in zip(rows, tokens, strict=True)]
+    full_text.put(conn, kept)
 
 
 @dataclass
@@ -263,14 +209,11 @@ class Kept:
     """What was read of a large base scope, as of one of its changes: searches after another share much of it.
 
     Attributes:
-        held, counts: Rows that hold words, and how many do, by what FTS5 was asked.
         words, entries: What scoring and a snapshot take, by row.
         rows: Of entries that were read, by id. waiting: those of them that are staged.
     """
 
     change: int = 0
-    held: dict[str, list[int]] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
     words: dict[int, sqlite3.Row] = field(default_factory=dict)
     entries: dict[int, sqlite3.Row] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
@@ -278,10 +221,8 @@ class Kept:
 
     def bounded(self) -> "Kept":
         """This, or begun anew where it takes some five MB."""
-        if len(self.held) > MOST_ASKED:
-            return Kept(self.change)
         full = len(self.words) > MOST_WORDS or len(self.entries) > MOST_ENTRIES
-        return Kept(self.change, self.held, self.counts) if full else self
+        return Kept(self.change) if full else self
 
     def at(self, change: int, changed: Iterable[int]) -> "Kept":
         """What of it still holds after that change, which was made to these rows."""
@@ -353,18 +294,11 @@ class _Index(NamedTuple):
 
     def holders(self, stems: Sequence[str]) -> list[int]:
         """Rows that hold all of the stems, the last first; of more than `RARE` one more than that."""
-        asked = _match(self.scope, stems)
-        if asked not in self.kept.held:
-            found = self.conn.execute(_HOLD, (asked, RARE + 1))
-            self.kept.held[asked] = [row[0] for row in found]
-        return self.kept.held[asked]
+        return [row[0] for row in self.conn.execute(_HOLD, (self._match(stems), RARE + 1))]
 
     def count(self, stem: str) -> int:
         """How many rows hold a stem."""
-        asked = _match(self.scope, [stem])
-        if asked not in self.kept.counts:
-            self.kept.counts[asked] = int(self.conn.execute(_COUNT, (asked,)).fetchone()[0])
-        return self.kept.counts[asked]
+        return int(self.conn.execute(_COUNT, (self._match([stem]),)).fetchone()[0])
 
     def words(self, wanted: set[int]) -> list[sqlite3.Row]:
         """What is kept of these rows, in their order."""
@@ -373,6 +307,9 @@ class _Index(NamedTuple):
             self.kept.words.update((row[0], row) for row in found)
         return [self.kept.words[row] for row in sorted(wanted) if row in self.kept.words]
 
+    def _match(self, stems: Sequence[str]) -> str:
+        return full_text.match(full_text.terms(self.scope, numbers(stems).tobytes()))
+
     def stats(self) -> Stats:
         """How many there are, and how long."""
         found = self.conn.execute(
@@ -380,9 +317,3 @@ class _Index(NamedTuple):
         )
         docs, dated, windowed = found.fetchone() or (0, 0, 0)
         return Stats(docs, np.array([dated, windowed, windowed]))
-
-
-def _match(scope: str, terms: Sequence[str]) -> str:
-    """The FTS5 query: the scope token, and all of the terms, each a quoted string."""
-    quoted = ['"' + term.replace('"', '""') + '"' for term in terms]
-    return " AND ".join([f'scope : "{scope}"', *(f"{{own dated before}} : {term}" for term in quoted)])

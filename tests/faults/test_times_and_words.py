@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memcycle.stores.ledger import meta
+from memcycle.stores.ledger import full_text, meta
 from tests.cases.adapter import facts
 from tests.cases.conftest import product  # noqa: F401 - a fixture
 
@@ -208,10 +208,11 @@ def test_an_index_of_words_that_was_cut_otherwise_is_made_anew_once(product):  #
     p.add("Teyzem Diyarbakır'da öğretmen.")
     p.memory.end_session(user="u1")
     with p.memory.bank.ledger.write() as conn:
-        conn.execute("DELETE FROM lexical")
-        conn.execute("DELETE FROM lexical_words")
+        full_text.empty(conn)
         meta.put(conn, meta.CUTTING, "1")
     p.reopen()
     with p.memory.bank.ledger.read() as conn:
-        assert conn.execute("SELECT count(*) FROM lexical WHERE lexical MATCH 'diyarbakir'").fetchone()[0]
+        [scope, words] = conn.execute("SELECT scope, words FROM lexical_words").fetchone()
+        whole = full_text.match(full_text.terms(scope, words))
+        assert conn.execute("SELECT rowid FROM lexical WHERE lexical MATCH ?", (whole,)).fetchone()
     assert p.memory.bank.mend().found == []

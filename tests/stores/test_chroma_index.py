@@ -23,10 +23,10 @@ from memcycle.core.entry import Entry, Granularity, new_entry
 from memcycle.core.errors import StoreBusy, StoreError
 from memcycle.core.scope import Scope
 from memcycle.core.settings import Settings
-from memcycle.stores.chroma import files
 from memcycle.stores.chroma.client import open_client
 from memcycle.stores.chroma.files import DATABASE
 from memcycle.stores.chroma.index import ChromaIndex, scope_field, shard_of
+from memcycle.stores.ledger import full_text
 from tests.banks import files_holding
 from tests.chroma_server import chroma_server, free_port
 from tests.fakes import bag_of_words
@@ -364,7 +364,7 @@ def test_a_scrub_after_a_dropped_shard_leaves_no_byte(
     embedded: ChromaIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, worn: bool
 ) -> None:
     if worn:
-        monkeypatch.setattr(files, "WORN", 0)
+        monkeypatch.setattr(full_text, "WORN", 0)
     keep = [entry(f"plain words {number}") for number in range(count)]
     gone = [
         entry(f"plain words MARKERTEXT ⸘⸘⸘ {number}", quote="MARKERTEXT", speaker="MARKERTEXT")
@@ -390,7 +390,7 @@ def test_a_scrub_after_a_dropped_shard_leaves_no_byte(
 def test_chromas_full_text_index_does_not_wear_out(
     embedded: ChromaIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "WORN", 50)
+    monkeypatch.setattr(full_text, "WORN", 50)
     lengths = []
     # Only an index of some size gets a level each time.
     put(embedded, *(entry(" ".join(f"word{n + m}" for m in range(50))) for n in range(0, 2000, 50)))

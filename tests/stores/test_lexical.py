@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memcycle.core.language.tokens import stems, tokenize
-from memcycle.stores.chroma import files
-from memcycle.stores.ledger import schema
+from memcycle.stores.ledger import full_text, schema
 from memcycle.stores.search import lexical
 from memcycle.stores.search.lexical import LexicalRow
 
-TABLES = "".join((schema.LEXICAL_INDEX, schema.LEXICAL_WORDS, schema.LEXICAL_TRAITS, schema.LEXICAL_STATS))
+TABLES = "".join((schema.LEXICAL_WORDS, schema.LEXICAL_TRAITS, schema.LEXICAL_STATS))
 MAY_7 = datetime(2023, 5, 7, 13, 56, tzinfo=UTC)
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
 
@@ -28,8 +27,13 @@ def conn():
 
 def connect() -> sqlite3.Connection:
     conn = sqlite3.connect(":memory:")
-    conn.executescript(TABLES)
+    prepare(conn)
     return conn
+
+
+def prepare(conn: sqlite3.Connection) -> None:
+    conn.executescript(TABLES)
+    full_text.index_anew(conn)
 
 
 def row(number, text, *, scope="mine", granularity="raw", **fields):
@@ -100,9 +104,9 @@ def test_an_index_outlives_any_number_of_forgets(conn):
     for number in range(2000, 3100):
         lexical.put(conn, [row(number, "forget this")])
         conn.commit()
-        files.merge_full_text(conn, "lexical")
-        lexical.remove(conn, [number])
-        files.merge_full_text(conn, "lexical")
+        full_text.merge(conn)
+        full_text.remove(conn, [number])
+        full_text.merge(conn)
         conn.commit()
     assert set(found(conn, "word500")) == {500}
     assert found(conn, "forget") == {}
@@ -110,14 +114,19 @@ def test_an_index_outlives_any_number_of_forgets(conn):
 
 @pytest.mark.parametrize("worn", [False, True])
 def test_no_removed_word_remains_in_a_merged_index(conn, monkeypatch, worn):
-    monkeypatch.setattr(files, "WORN", 0 if worn else files.WORN)
+    monkeypatch.setattr(full_text, "WORN", 0 if worn else full_text.WORN)
     lexical.put(conn, [row(1, "quibblewick was here"), row(2, "others too")])
-    lexical.remove(conn, [1])
-    files.merge_full_text(conn, "lexical")
+    [gone, stays] = [
+        full_text.terms(scope, words)
+        for scope, words in conn.execute("SELECT scope, words FROM lexical_words ORDER BY row")
+    ]
+    full_text.remove(conn, [1])
+    full_text.merge(conn)
     conn.commit()
+    # Where a term begins as the one before it, only the rest of it stands there.
     kept = b"".join(block for (block,) in conn.execute("SELECT block FROM lexical_data"))
-    assert b"other" in kept
-    assert b"quibblewick" not in kept
+    assert all(term[2:].encode() in kept for term in stays)
+    assert not any(term[2:].encode() in kept for term in gone)
     assert set(found(conn, "others")) == {2}
 
 
@@ -136,31 +145,31 @@ def test_a_broken_index_is_told_and_made_anew(tmp_path, statement):
         return sqlite3.connect(tmp_path / "x", isolation_level=None)
 
     with closing(opened()) as conn:
-        conn.executescript(TABLES)
+        prepare(conn)
         lexical.put(conn, [row(1, "hello there")])
-        assert not lexical.broken(conn)
+        assert not full_text.broken(conn)
         conn.execute(statement)
     with closing(opened()) as beside, closing(opened()) as conn:
-        assert lexical.broken(beside)
+        assert full_text.broken(beside)
         conn.execute("BEGIN IMMEDIATE")
-        lexical.renew(conn)
+        full_text.empty(conn)
         lexical.put(conn, [row(2, "hello again")])
         conn.execute("COMMIT")
         for one in (conn, beside):
-            assert not lexical.broken(one)
+            assert not full_text.broken(one)
             assert set(found(one, "hello")) == {2}
         assert conn.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
 def test_a_locked_index_is_not_taken_for_a_broken_one(tmp_path):
     with closing(sqlite3.connect(tmp_path / "x", isolation_level=None)) as conn:
-        conn.executescript(schema.LEXICAL_INDEX + schema.LEXICAL_WORDS)
+        prepare(conn)
         conn.execute("BEGIN EXCLUSIVE")
         with (
             closing(sqlite3.connect(tmp_path / "x", timeout=0)) as other,
             pytest.raises(sqlite3.OperationalError, match="locked"),
         ):
-            lexical.broken(other)
+            full_text.broken(other)
 
 
 def test_bm25_by_hand(conn):
@@ -229,7 +238,7 @@ def test_other_scopes_and_granularities_change_no_score_by_a_bit(conn):
 def test_a_scope_never_matches_by_prefix_or_by_query_text(conn):
     lexical.put(conn, [row(1, "red", scope='["ana","default"]'), row(2, "red", scope='["ana2","default"]')])
     assert set(found(conn, "red", scope='["ana","default"]')) == {1}
-    token = conn.execute("SELECT scope FROM lexical WHERE rowid = 2").fetchone()[0]
+    token = conn.execute("SELECT scope FROM lexical_words WHERE row = 2").fetchone()[0]
     assert set(found(conn, f"{token} red", scope='["ana","default"]')) == {1}
 
 
@@ -257,9 +266,9 @@ def test_put_replaces_and_remove_and_renew_take_out(conn):
     lexical.put(conn, [row(1, "red car"), row(2, "red door"), row(3, "red tree")])
     lexical.put(conn, [row(1, "blue car")])
     assert set(found(conn, "red")) == {2, 3}
-    lexical.remove(conn, [2, 77])
+    full_text.remove(conn, [2, 77])
     assert set(found(conn, "red")) == {3}
-    lexical.renew(conn)
+    full_text.empty(conn)
     assert found(conn, "red") == {}
 
 

@@ -40,7 +40,7 @@ def as_of(version, home):
     (home / LEDGER_FILE).rename(home / "new")
     with closing(sqlite3.connect(home / LEDGER_FILE)) as conn:
         for step in schema.MIGRATIONS[:version]:
-            conn.executescript(step)
+            step(conn) if callable(step) else conn.executescript(step)
         conn.execute("ATTACH ? AS new", (str(home / "new"),))
         shadow = re.compile("lexical_(data|idx|content|docsize|config)|sqlite_.*|change[sd]")
         tables = [row[0] for row in conn.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table'")]
