@@ -179,6 +179,8 @@ class Settings(Part):
             of its user and workspace, at once; `session` in that session alone.
         idle_after: Seconds without a new turn, a year at most, after which a session is ended: by what is
             said next in another, one session each time, or by `Memory.end_idle`. None never does.
+        pipeline: Version of what remembers and recalls, recorded on every entry that is made. Set by
+            `Pipeline.over`.
     """
 
     home: Path = DEFAULT_HOME
@@ -203,6 +205,7 @@ class Settings(Part):
     redact: Redact | None = None
     theta: Theta = Field(default_factory=Theta)
     switches: Switches = Field(default_factory=Switches)
+    pipeline: str = "shipped"
 
     if not TYPE_CHECKING:  # so that a type checker sees the fields
 

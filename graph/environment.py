@@ -4,10 +4,12 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 
+from memcycle.agents.pipeline import Pipeline, pipeline_of
 from memcycle.agents.roles import OUTPUTS, Roles, run_rules
 from memcycle.agents.runner import PROMPTS, ModelRole
 from memcycle.core.entry import Entry, Granularity
@@ -51,17 +53,14 @@ LOOKS = 2
 """Further searches, in the lean profile, for what an answer says is missing."""
 
 
-PIPELINE = "shipped"
-"""Version of the pipeline, recorded on what it makes."""
-
-
 @dataclass(frozen=True)
 class Made:
-    """What makes entries, recorded on each of them: model, and version of its prompt."""
+    """What makes entries, recorded on each of them: model, version of its prompt, and of the pipeline."""
 
     scope: Scope
     model: str
     prompt: str | None = None
+    pipeline: str = "shipped"
 
 
 @dataclass
@@ -257,11 +256,11 @@ class GraphRun:
 
     def made(self, role: str) -> Made:
         """What is recorded on entries that this role makes."""
-        runnable = getattr(self.env.roles, role)
+        runnable, pipeline = getattr(self.env.roles, role), self.settings.pipeline
         if not isinstance(runnable, ModelRole):
-            return Made(self.scope, self.env.roles.model_name)
+            return Made(self.scope, self.env.roles.model_name, pipeline=pipeline)
         prompt = runnable.prompt_version({"configurable": {PROMPTS: self.context.prompts}})
-        return Made(self.scope, runnable.model_name, prompt)
+        return Made(self.scope, runnable.model_name, prompt, pipeline)
 
 
 def make_env(
@@ -269,8 +268,12 @@ def make_env(
     bank: "Bank | Callable[[], Bank] | None",
     settings: Settings | None,
     scope: ScopeOf | None = None,
+    pipeline: Pipeline | Path | str | None = None,
 ) -> Env:
     """An environment with defaults filled in: rules, and one shared bank of this process and home.
+
+    Args:
+        pipeline: In place of the theta and the switches of the settings, and of roles that are not given.
 
     Raises:
         BadInput: the settings redact, or wall sessions in, otherwise than the bank, which is what does so;
@@ -283,6 +286,9 @@ def make_env(
     for name in ("redact", "visibility"):
         if given is not None and getattr(given.settings, name) != getattr(chosen, name):
             raise BadInput(f"settings.{name} is not that of the bank: open the bank with the same settings")
+    if pipeline is not None:
+        program = pipeline_of(pipeline)
+        roles, chosen = roles or program.roles(), program.over(chosen)
     made = roles or Roles.rules()
     if unknown := sorted(chosen.asks.keys() - set(made.names())):
         raise BadInput(f"settings.asks: no role {unknown[0]!r}; roles are {', '.join(made.names())}")

@@ -13,7 +13,7 @@ from memcycle.core.language.small_talk import asks, tells
 from memcycle.core.language.tokens import approx_tokens
 from memcycle.core.theta import Theta
 from memcycle.core.turn import Turn
-from memcycle.graph.environment import PIPELINE, GraphRun, Made
+from memcycle.graph.environment import GraphRun, Made
 from memcycle.graph.node import Call
 from memcycle.graph.search import turn_views
 from memcycle.graph.states import dumped
@@ -92,5 +92,5 @@ def _episode(turns: Sequence[Turn], output: EpisodeWriterOutput, made: Made) -> 
         actor="episode_writer",
         model=made.model,
         prompt=made.prompt,
-        pipeline=PIPELINE,
+        pipeline=made.pipeline,
     )

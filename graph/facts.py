@@ -17,7 +17,7 @@ from memcycle.core.language.sentences import corrects, split_sentences
 from memcycle.core.language.tokens import content_stems, per_text
 from memcycle.core.turn import Turn
 from memcycle.graph.approval import REJECTED_BEFORE, of_turn
-from memcycle.graph.environment import PIPELINE, GraphRun, Made
+from memcycle.graph.environment import GraphRun, Made
 from memcycle.graph.guards import (
     ANOTHER_MATTER,
     best_source,
@@ -370,7 +370,7 @@ def fact_entry(
         actor=actor,
         model=made.model,
         prompt=made.prompt,
-        pipeline=PIPELINE,
+        pipeline=made.pipeline,
     )
 
 

@@ -1,6 +1,7 @@
 """memory: a chat turn. It is written down, what is known is recalled, a reply is made, the turn is read."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -10,6 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from pydantic import ValidationError
 
+from memcycle.agents.pipeline import Pipeline
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
 from memcycle.core.errors import KEPT, BadInput, first_complaint
@@ -104,6 +106,7 @@ def build_memory(
     *,
     reply: Runnable[MemoryState, dict[str, Any]] | Callable[[MemoryState], dict[str, Any]] = reply,
     scope: ScopeOf | None = None,
+    pipeline: Pipeline | Path | str | None = None,
 ) -> CompiledStateGraph[MemoryState, Context, MemoryInput, MemoryState]:
     """The parent graph: messages in; recalled evidence, a reply and what was remembered out.
 
@@ -114,8 +117,10 @@ def build_memory(
         reply: Your own node: reads `messages` and `recalled` (evidence and answer), returns
             `{"messages": [...]}`. Default: the recalled answer.
         scope: Scope from a parent's context; default reads `Context`.
+        pipeline: A pipeline, or its folder: its theta and switches in place of those of the settings, and
+            its roles where none are given.
     """
-    env = make_env(roles, bank, settings, scope)
+    env = make_env(roles, bank, settings, scope, pipeline)
     builder = StateGraph(MemoryState, context_schema=Context, input_schema=MemoryInput)
     builder.add_node("stage", Node("stage", stage, run=env.run))
     asked = _question if reply is _RECALLED_ANSWER else _question_amid

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import inspect
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
+    from memcycle.agents.pipeline import Pipeline
     from memcycle.agents.roles import Roles
     from memcycle.prompts import PromptSet
     from memcycle.runs import Checkpoints
@@ -135,10 +137,11 @@ class Memory:
         cls,
         path: str | Path | None = None,
         *,
-        model: "str | BaseChatModel" = "rules",
+        model: "str | BaseChatModel | None" = None,
         user: str | None = None,
         workspace: str = "default",
         settings: Settings | None = None,
+        pipeline: "Pipeline | Path | str | None" = None,
         embeddings: "Embeddings | None" = None,
         roles: "Roles | None" = None,
         overrides: "Mapping[str, str | BaseChatModel] | None" = None,
@@ -157,9 +160,12 @@ class Memory:
 
         Args:
             path: Home directory; by default that of `settings`, else `MEMCYCLE_HOME`, else `.memcycle`.
-            model: `rules` (no model), `openai:NAME` (any OpenAI-compatible server) or a chat model.
+            model: `rules` (no model; default), `openai:NAME` (any OpenAI-compatible server) or a chat model.
             user: Whose memory, for calls that name nobody. workspace: likewise.
             settings: Everything else; by default read from `MEMCYCLE_*` variables.
+            pipeline: A pipeline, or its folder: its theta and switches in place of those of the settings, and
+                its models and prompts where none are given. By default that of `MEMCYCLE_PIPELINE`, where no
+                settings are given either.
             embeddings: A LangChain embedder in place of the one `settings.embedder` names.
             roles: All roles, made by the caller, in place of `model`, `overrides` and `prompts`.
             overrides: Another model for single roles, by role name.
@@ -180,10 +186,17 @@ class Memory:
         if roles is not None and not hasattr(roles, "by_rules"):
             raise BadInput(f"open: roles must be Roles, not a {type(roles).__name__}")
         chosen = settings_of(settings, path, may_stop=read_only or checkpoints is not None)
+        pipeline = pipeline or (os.environ.get("MEMCYCLE_PIPELINE") if settings is None else None)
+        if pipeline:
+            from memcycle.agents.pipeline import pipeline_of
+
+            program = pipeline_of(pipeline)
+            chosen = program.over(chosen)
+            model, overrides, prompts = program.filled_in(model, overrides, prompts)
+        server = {"base_url": base_url, "api_key": api_key, **model_args}
         memory = cls(
             chosen,
-            roles
-            or roles_of(model, overrides, prompts, {"base_url": base_url, "api_key": api_key, **model_args}),
+            roles or roles_of(model or "rules", overrides, prompts, server),
             embeddings=embeddings,
             user=user,
             workspace=workspace,

@@ -1,11 +1,13 @@
 """recall: a question becomes evidence and an answer (AMA 3.2-3.3, MemMA retrieval). It never edits memory."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
+from memcycle.agents.pipeline import Pipeline
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
 from memcycle.core.settings import Settings
@@ -32,9 +34,10 @@ def build_recall(
     settings: Settings | None = None,
     *,
     scope: ScopeOf | None = None,
+    pipeline: Pipeline | Path | str | None = None,
 ) -> CompiledStateGraph[RecallState, Context, RecallInput, RecallOutput]:
     """The recall graph: a question in, `answer` and `usage` out. Arguments are those of `build_memory`."""
-    return recall_graph(make_env(roles, bank, settings, scope))
+    return recall_graph(make_env(roles, bank, settings, scope, pipeline))
 
 
 def recall_graph(env: Env) -> CompiledStateGraph[RecallState, Context, RecallInput, RecallOutput]:

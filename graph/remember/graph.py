@@ -1,12 +1,14 @@
 """remember: a chunk of turns becomes raw entries, facts and episodes (AMA 3.1-3.4, MemMA construction)."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
+from memcycle.agents.pipeline import Pipeline
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
 from memcycle.core.settings import Settings
@@ -30,12 +32,13 @@ def build_remember(
     settings: Settings | None = None,
     *,
     scope: ScopeOf | None = None,
+    pipeline: Pipeline | Path | str | None = None,
 ) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:
     """The remember graph: messages or turns in, `result` and `usage` out; arguments as of `build_memory`."""
     # Loaded here, since a session that ends remembers what waits.
     from memcycle.graph.session.graph import ends_idle
 
-    env = make_env(roles, bank, settings, scope)
+    env = make_env(roles, bank, settings, scope, pipeline)
     return remember_graph(env, then=ends_idle(env))
 
 

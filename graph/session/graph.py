@@ -8,12 +8,14 @@ committed.
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
+from memcycle.agents.pipeline import Pipeline
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
 from memcycle.core.errors import describe_error
@@ -48,13 +50,14 @@ def build_session(
     settings: Settings | None = None,
     *,
     scope: ScopeOf | None = None,
+    pipeline: Pipeline | Path | str | None = None,
 ) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
     """The session graph: run once when the session of the context ends; `result` and `usage` out.
 
     By the clock with `{"idle": True}` it ends a session that has gone idle, see `SessionInput`. Arguments are
     those of `build_memory`.
     """
-    return session_graph(make_env(roles, bank, settings, scope))
+    return session_graph(make_env(roles, bank, settings, scope, pipeline))
 
 
 def session_graph(env: Env) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:

@@ -63,7 +63,7 @@ def demo(
         Path | None,
         typer.Option(metavar="DIR", help="Keep the memory here.", show_default="a folder that is removed"),
     ] = None,
-    model: opt.ModelName = "rules",
+    model: opt.ModelName = None,
     base_url: opt.BaseUrl = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -83,7 +83,7 @@ def demo(
             _remember(memory)
             print_json(_summary(memory, [_recall(memory, question)[1] for question in QUESTIONS]))
         else:
-            _run(memory, model=model, kept=home)
+            _run(memory, model=model or "rules", kept=home)
 
 
 @contextmanager

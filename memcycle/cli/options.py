@@ -56,7 +56,10 @@ _model = partial(typer.Option, rich_help_panel="Model")
 _store = partial(typer.Option, rich_help_panel="Store")
 resume_panel = partial(typer.Option, rich_help_panel="Resume")
 
-ModelName = Annotated[str, _model("--model", "-m", metavar="M", help="rules (no model) or openai:NAME.")]
+ModelName = Annotated[
+    str | None,
+    _model("--model", "-m", metavar="M", show_default="rules", help="rules (no model) or openai:NAME."),
+]
 BaseUrl = Annotated[
     str | None,
     _model(
@@ -132,8 +135,16 @@ class Named:
 class Model:
     """Who fills the roles."""
 
-    model: ModelName = "rules"
+    model: ModelName = None
     base_url: BaseUrl = None
+    pipeline: Annotated[
+        Path | None,
+        _model(
+            metavar="DIR",
+            envvar="MEMCYCLE_PIPELINE",
+            help="A version of memcycle's program: its theta, switches, prompts and models.",
+        ),
+    ] = None
     prompts: Annotated[
         Path | None,
         _model(metavar="DIR", help="Your own prompts, laid over the shipped ones; see `memcycle prompts`."),
@@ -241,7 +252,7 @@ def open_memory(
     from memcycle.memory import Memory
 
     model = model or Model()
-    if model.prompts is not None and model.model == "rules":
+    if model.prompts is not None and model.pipeline is None and model.model in (None, "rules"):
         raise BadInput("--prompts needs a model that reads them, such as --model openai:gpt-4o-mini")
     if not new:
         require_home(settings)
