@@ -76,7 +76,7 @@ class EvolveFolder:
         run: What it has as the folder of any run: configuration, figures, report, plot.
         homes: One line a conversation that is stored whole. shelf: the folder of the homes, which may be
             shared by several evolutions.
-        checkpoints: Of the graph. best: the configuration that came of it.
+        checkpoints: Of the graph. best: the configuration that came of it. versions: those of a tree.
     """
 
     def __init__(self, path: Path, shelf: Path | None = None) -> None:
@@ -84,6 +84,7 @@ class EvolveFolder:
         self.shelf = shelf or path / "homes"
         self.homes = Lines(self.shelf / "stored.jsonl", StoredHome)
         self.checkpoints, self.best = path / "checkpoints.sqlite3", path / "best_theta.json"
+        self.versions = path / "versions"
 
     def round(self, number: int) -> Path:
         """The artefacts of a round."""

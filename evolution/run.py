@@ -84,16 +84,21 @@ def run(
 
 def evolved(lab: Lab, roles: Roles | None = None) -> dict[str, Any]:
     """The end of the loop; where its folder holds checkpoints, from the last of them on."""
+    # A round has as many steps as it has nodes.
+    return finished(build_evolve(roles, lab), lab, THREAD, _STEPS_A_ROUND * (lab.task.rounds + 2))
+
+
+def finished(graph: Any, lab: Lab, thread: str, most: int) -> dict[str, Any]:
+    """The last state of a loop, kept in the lab's folder: begun, gone on with, or read where it has ended.
+
+    Args:
+        most: Steps; LangGraph's own limit is of loops that never end.
+    """
     with checkpointer(lab.folder.checkpoints) as saver:
-        graph = build_evolve(roles, lab).builder.compile(checkpointer=saver)
-        # A round has as many steps as it has nodes; LangGraph's own limit is of loops that never end.
-        config: Any = {
-            "configurable": {"thread_id": THREAD},
-            "recursion_limit": _STEPS_A_ROUND * (lab.task.rounds + 2),
-        }
-        known: StateSnapshot = graph.get_state(config)
-        if known.values.get("action") != "stop" or known.next:
-            begun = bool(known.next)
-            graph.invoke(None if begun else {}, config, durability="sync")
-            known = graph.get_state(config)
+        loop = graph.builder.compile(checkpointer=saver)
+        config: Any = {"configurable": {"thread_id": thread}, "recursion_limit": most}
+        known: StateSnapshot = loop.get_state(config)
+        if known.next or not known.values:
+            loop.invoke(None if known.next else {}, config, durability="sync")
+            known = loop.get_state(config)
         return dict(known.values)

@@ -76,6 +76,7 @@ class Options(BaseModel):
             below which a round is flat.
         max_calls: Model calls of all rounds at most; None for no limit.
         blank: Show the Diagnoser failures without what tells why: a control.
+        chain: In a tree each version is made from the last accepted one: an ablation.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,6 +91,7 @@ class Options(BaseModel):
     epsilon: float = Field(EPSILON, ge=0, le=1)
     max_calls: int | None = Field(None, ge=1)
     blank: bool = False
+    chain: bool = False
     seed: int = 0
 
 

@@ -24,7 +24,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "graph": "home",
         "prompts": "configure",
     },
-    "Measure": {"theta": "configure", "eval": "measure", "evolve": "measure"},
+    "Measure": {"theta": "configure", "eval": "measure", "evolve": "measure", "program": "program"},
 }
 """The help page: panels, in them the commands, each with the module in whose `COMMANDS` it is."""
 

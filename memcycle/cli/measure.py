@@ -42,7 +42,7 @@ _SPLITS: "dict[str, Split]" = {"train": "train", "guard": "guard", "held-out": "
 
 _what = partial(typer.Option, rich_help_panel="What is measured")
 _on = partial(typer.Option, rich_help_panel="What is evolved on", show_default=False)
-_loop = partial(typer.Option, rich_help_panel="The loop")
+loop = partial(typer.Option, rich_help_panel="The loop")
 _how = partial(typer.Option, rich_help_panel="How it runs")
 
 Data = Annotated[
@@ -136,8 +136,8 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Evolved:
-    """What one evolution is of; but for the last ones and `random`, the fields of its request."""
+class Evolution:
+    """What one evolution is of: the fields of its request, and whether it is gone on with."""
 
     data: Data
     train: Annotated[
@@ -183,14 +183,14 @@ class Evolved:
     judge: Judge = None
     diagnoser: Annotated[
         str | None,
-        _loop(
+        loop(
             metavar="M", show_default="that of --model", help="Who reads the failures: rules or openai:NAME."
         ),
     ] = None
-    rounds: Annotated[int, _loop(metavar="N", min=0, max=100, help="At most.")] = 7
+    rounds: Annotated[int, loop(metavar="N", min=0, max=100, help="At most.")] = 7
     max_questions: Annotated[
         int | None,
-        _loop(
+        loop(
             metavar="N",
             min=1,
             show_default="all",
@@ -198,11 +198,11 @@ class Evolved:
         ),
     ] = None
     max_held_out: Annotated[
-        int | None, _loop(metavar="N", min=1, show_default="all", help="Of --held-out.")
+        int | None, loop(metavar="N", min=1, show_default="all", help="Of --held-out.")
     ] = None
     max_calls: Annotated[
         int | None,
-        _loop(
+        loop(
             metavar="N",
             min=1,
             show_default="no limit",
@@ -210,17 +210,10 @@ class Evolved:
             "figures come on top.",
         ),
     ] = None
-    seed: Annotated[int, _loop(metavar="N", help="Of all that is drawn.")] = 0
-    random: Annotated[
-        bool, _loop(help="Random search with as many evaluations, three seeds, for comparison.")
-    ] = True
+    seed: Annotated[int, loop(metavar="N", help="Of all that is drawn.")] = 0
     blank: Annotated[
-        bool, _loop("--blank", help="A control: failures without what tells why they failed.")
+        bool, loop("--blank", help="A control: failures without what tells why they failed.")
     ] = False
-    ablate: Annotated[
-        Literal["train", "guard", "held-out"] | None,
-        _loop(show_default="none", help="Switch each mechanism of the result the other way, on this split."),
-    ] = None
     stored: Annotated[
         Path | None,
         _how(
@@ -230,6 +223,19 @@ class Evolved:
         ),
     ] = None
     resume: Resume = False
+
+
+@dataclass(frozen=True)
+class Evolved(Evolution):
+    """The same with what is measured beside it."""
+
+    random: Annotated[
+        bool, loop(help="Random search with as many evaluations, three seeds, for comparison.")
+    ] = True
+    ablate: Annotated[
+        Literal["train", "guard", "held-out"] | None,
+        loop(show_default="none", help="Switch each mechanism of the result the other way, on this split."),
+    ] = None
 
 
 def evaluate(context: typer.Context) -> None:
@@ -258,7 +264,7 @@ def eval_command(kind: str) -> Callable[..., None]:
         out = wanted.out
         if out is None and (wanted.resume or wanted.keep):
             raise BadInput("--resume and --keep need --out DIR")
-        model = _answerer(wanted)
+        model = answerer(wanted)
         # A server would keep what is stored here beside what is there.
         settings = settings_of(None, Store(embedder, None, timezone, None, theta)).model_copy(
             update={"chroma_url": None}
@@ -347,7 +353,7 @@ def evolve_command(kind: str, *, transferred: bool = False) -> Callable[..., Non
         timezone: Timezone = None,
         as_json: Json = False,
     ) -> None:
-        asked = {**vars(wanted), "kind": kind, "model": _answerer(wanted)}
+        asked = {**vars(wanted), "kind": kind, "model": answerer(wanted)}
         resume, ablate = asked.pop("resume"), asked.pop("ablate")
         asked["random_seeds"] = 3 if asked.pop("random") else 0
         if transferred:
@@ -388,7 +394,7 @@ def evolve_command(kind: str, *, transferred: bool = False) -> Callable[..., Non
     return documented(run, kind, f"Evolve on {EVOLVED_ON[kind]}", *examples)
 
 
-def _answerer(wanted: Measured | Evolved) -> str:
+def answerer(wanted: Measured | Evolution) -> str:
     """Who answers. Refuses a name that is no model, by its option, before anything is stored."""
     model = wanted.model or (wanted.facts if ":" in wanted.facts else "rules")
     for option in ("facts", "model", "judge", "diagnoser"):
@@ -444,14 +450,14 @@ def _show_measured(figures: Mapping[str, Any], out: Path | None) -> None:
     for name, own in {"memcycle": figures, **figures["baselines"]}.items():
         if own is not None and any(value is not None for value in own["recall"].values()):
             cells = (*own["recall"].values(), *own["recall_at_tokens"].values())
-            table.add_row(name, *map(_share, cells))
+            table.add_row(name, *map(share, cells))
     screen().print(table)
     abstained = figures["abstained"]
     say(
         f"{figures['n']} questions, {figures['n_evidence']} with gold turns. ",
-        f"F1 {_share(figures['f1'])}, BLEU-1 {_share(figures['bleu1'])}, ",
-        f"accuracy {_share(figures['accuracy'])}; ",
-        f"abstained rightly {_share(abstained['right'])}, wrongly {_share(abstained['wrong'])}. ",
+        f"F1 {share(figures['f1'])}, BLEU-1 {share(figures['bleu1'])}, ",
+        f"accuracy {share(figures['accuracy'])}; ",
+        f"abstained rightly {share(abstained['right'])}, wrongly {share(abstained['wrong'])}. ",
         (f"({figures['seconds']:.0f} s)", "dim"),
     )
     if figures["failed"]:
@@ -464,7 +470,7 @@ def _show_evolved(figures: Mapping[str, Any], out: Path) -> None:
     """The rounds and the held-out figures; all else stands in the report."""
     rounds = listing("round", "train", "guard", "decision", "why")
     for row in figures["rounds"]:
-        shares = (_share(row["train"]), _share(row["guard"]))
+        shares = (share(row["train"]), share(row["guard"]))
         rounds.add_row(str(row["round"]), *shares, row["decision"], row["why"])
     held = listing("held out", "score", "95 % interval")
     named = {f"start ({figures['start']['name']})": figures["start"], "best": figures["best"]}
@@ -472,19 +478,20 @@ def _show_evolved(figures: Mapping[str, Any], out: Path) -> None:
         if own is not None:
             ends = own["interval"]
             between = "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
-            held.add_row(name, _share(own["held_out"]), between)
+            held.add_row(name, share(own["held_out"]), between)
     screen().print(rounds, held)
     if figures["ablation"] is not None:
         ablated = listing("mechanism", "switched", "score", "change")
         for row in figures["ablation"]["rows"]:
             gain = "-" if row["gain"] is None else f"{row['gain']:+.3f}"
-            ablated.add_row(row["mechanism"], row["switched"], _share(row["score"]), gain)
+            ablated.add_row(row["mechanism"], row["switched"], share(row["score"]), gain)
         screen().print(ablated)
     say(("Report: ", "bold"), shown(str(out / "report.md")))
     say(("Theta: ", "bold"), shown(str(out / "best_theta.json")))
 
 
-def _share(value: float | None) -> str:
+def share(value: float | None) -> str:
+    """A share as tables show it."""
     return "-" if value is None else f"{value:.3f}"
 
 

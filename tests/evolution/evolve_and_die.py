@@ -1,6 +1,6 @@
-"""Run by test_evolve_resume: evolves in a folder, and is killed at its so-manieth question, or never.
+"""Run by the tests of resuming: evolves in a folder, or grows a tree, and is killed at some question or none.
 
-`python -m tests.evolution.evolve_and_die FOLDER [QUESTION]`. Each question that is asked is a line of
+`python -m tests.evolution.evolve_and_die FOLDER [QUESTION [tree]]`. Each question that is asked is a line of
 `asked.txt` beside the folder; a Diagnoser's call is a line of `diagnosed.txt`.
 """
 
@@ -15,6 +15,7 @@ from memcycle.agents.diagnoser import Change, DiagnoserOutput
 from memcycle.agents.roles import Roles
 from memcycle.core.theta import Theta, Weights
 from memcycle.evolution.lab import Asker, Lab
+from memcycle.evolution.program.run import run as run_tree
 from memcycle.evolution.records import EvolveFolder
 from memcycle.evolution.run import run
 from memcycle.evolution.theta.space import fingerprint
@@ -31,6 +32,15 @@ def note(path, text):
 
 def evolve(path, dies_at=None, *, resume=False):
     """The figures of an evolution of at most three rounds."""
+    return _ran(run, path, dies_at, resume=resume)
+
+
+def grow(path, dies_at=None, *, resume=False):
+    """The figures of a tree of at most four versions."""
+    return _ran(run_tree, path, dies_at, resume=resume)
+
+
+def _ran(run, path, dies_at, *, resume):
     real, count = Asker.ask, 0
 
     def ask(self, question):
@@ -56,4 +66,5 @@ def evolve(path, dies_at=None, *, resume=False):
 
 
 if __name__ == "__main__":
-    evolve(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None)
+    done = grow if sys.argv[3:] == ["tree"] else evolve
+    done(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None)
