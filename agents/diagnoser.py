@@ -25,6 +25,8 @@ Pattern = Literal[
 """How a question failed. `drowned`: the budget went to episodes or long entries; `view blind`: only a view
 without weight finds what was wanted; `outranked`: views with weight find it, others stood before it."""
 
+KEPT, TAKEN_BACK = "kept", "taken back"
+"""Outcomes of what was tried."""
 Value = bool | int | float | str | None
 Cut = Literal["entries", "tokens", "not found"]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memcycle.agents.diagnoser import ShownView
 from memcycle.agents.roles import Roles
+from memcycle.checkpoints import checkpointer
 from memcycle.core.errors import BadInput, StoreError
 from memcycle.core.language.token_count import token_counter
 from memcycle.core.probe import add_usage
@@ -36,6 +37,7 @@ from memcycle.runs import detached
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+    from langgraph.types import StateSnapshot
 
 
 @dataclass(frozen=True)
@@ -341,3 +343,19 @@ def lab_opener() -> Callable[[Mapping[str, Any]], Lab]:
         return labs[key]
 
     return opened
+
+
+def finished(graph: Any, lab: Lab, thread: str, most: int) -> dict[str, Any]:
+    """The last state of a loop, kept in the lab's folder: begun, gone on with, or read where it has ended.
+
+    Args:
+        most: Steps; LangGraph's own limit is of loops that never end.
+    """
+    with checkpointer(lab.folder.checkpoints) as saver:
+        loop = graph.builder.compile(checkpointer=saver)
+        config: Any = {"configurable": {"thread_id": thread}, "recursion_limit": most}
+        known: StateSnapshot = loop.get_state(config)
+        if known.next or not known.values:
+            loop.invoke(None if known.next else {}, config, durability="sync")
+            known = loop.get_state(config)
+        return dict(known.values)

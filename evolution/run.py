@@ -3,14 +3,11 @@
 import json
 from typing import Any
 
-from langgraph.types import StateSnapshot
-
 from memcycle.agents.roles import Roles
-from memcycle.checkpoints import checkpointer
 from memcycle.core.theta import Theta
 from memcycle.evals.folder import write_json
 from memcycle.evolution.evolve import build_evolve
-from memcycle.evolution.lab import Lab, held_out, paired
+from memcycle.evolution.lab import Lab, finished, held_out, paired
 from memcycle.evolution.splits import Split
 from memcycle.evolution.theta.report import report, trajectory
 from memcycle.evolution.theta.search import ablated, random_search
@@ -86,19 +83,3 @@ def evolved(lab: Lab, roles: Roles | None = None) -> dict[str, Any]:
     """The end of the loop; where its folder holds checkpoints, from the last of them on."""
     # A round has as many steps as it has nodes.
     return finished(build_evolve(roles, lab), lab, THREAD, _STEPS_A_ROUND * (lab.task.rounds + 2))
-
-
-def finished(graph: Any, lab: Lab, thread: str, most: int) -> dict[str, Any]:
-    """The last state of a loop, kept in the lab's folder: begun, gone on with, or read where it has ended.
-
-    Args:
-        most: Steps; LangGraph's own limit is of loops that never end.
-    """
-    with checkpointer(lab.folder.checkpoints) as saver:
-        loop = graph.builder.compile(checkpointer=saver)
-        config: Any = {"configurable": {"thread_id": thread}, "recursion_limit": most}
-        known: StateSnapshot = loop.get_state(config)
-        if known.next or not known.values:
-            loop.invoke(None if known.next else {}, config, durability="sync")
-            known = loop.get_state(config)
-        return dict(known.values)

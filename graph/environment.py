@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 
-from memcycle.agents.pipeline import Pipeline, pipeline_of
 from memcycle.agents.roles import OUTPUTS, Roles, run_rules
 from memcycle.agents.runner import PROMPTS, ModelRole
 from memcycle.core.entry import Entry, Granularity
@@ -24,6 +23,7 @@ from memcycle.graph.node import Call
 from memcycle.graph.routes import Policy
 
 if TYPE_CHECKING:
+    from memcycle.agents.pipeline import Pipeline
     from memcycle.stores.bank import Bank
 
 
@@ -268,7 +268,7 @@ def make_env(
     bank: "Bank | Callable[[], Bank] | None",
     settings: Settings | None,
     scope: ScopeOf | None = None,
-    pipeline: Pipeline | Path | str | None = None,
+    pipeline: "Pipeline | Path | str | None" = None,
 ) -> Env:
     """An environment with defaults filled in: rules, and one shared bank of this process and home.
 
@@ -287,6 +287,8 @@ def make_env(
         if given is not None and getattr(given.settings, name) != getattr(chosen, name):
             raise BadInput(f"settings.{name} is not that of the bank: open the bank with the same settings")
     if pipeline is not None:
+        from memcycle.agents.pipeline import pipeline_of
+
         program = pipeline_of(pipeline)
         roles, chosen = roles or program.roles(), program.over(chosen)
     made = roles or Roles.rules()

@@ -11,7 +11,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from pydantic import ValidationError
 
-from memcycle.agents.pipeline import Pipeline
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
 from memcycle.core.errors import KEPT, BadInput, first_complaint
@@ -28,6 +27,7 @@ from memcycle.graph.session.graph import not_ended, session_graph
 from memcycle.graph.states import MemoryInput, MemoryState
 
 if TYPE_CHECKING:
+    from memcycle.agents.pipeline import Pipeline
     from memcycle.stores.bank import Bank
 
 
@@ -106,7 +106,7 @@ def build_memory(
     *,
     reply: Runnable[MemoryState, dict[str, Any]] | Callable[[MemoryState], dict[str, Any]] = reply,
     scope: ScopeOf | None = None,
-    pipeline: Pipeline | Path | str | None = None,
+    pipeline: "Pipeline | Path | str | None" = None,
 ) -> CompiledStateGraph[MemoryState, Context, MemoryInput, MemoryState]:
     """The parent graph: messages in; recalled evidence, a reply and what was remembered out.
 

@@ -13,6 +13,7 @@ from statistics import fmean, median, pstdev
 from typing import NamedTuple
 
 from memcycle.agents.diagnoser import (
+    TAKEN_BACK,
     Change,
     DiagnoserInput,
     DiagnoserOutput,
@@ -44,8 +45,6 @@ FILLED = 0.85
 """Share of the token budget below which tokens are left."""
 EPISODES = 0.05
 """What is left to episodes where they drown the rest."""
-TAKEN_BACK = "taken back"
-"""The outcome of a change that did harm, as the loop words it."""
 Asked = Iterator[tuple[str, Value, str]]
 """Changes that one pattern asks for: path, value and reason."""
 

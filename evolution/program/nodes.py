@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from memcycle.agents.diagnoser import Change, DiagnoserOutput
+from memcycle.agents.diagnoser import KEPT, TAKEN_BACK, Change, DiagnoserOutput
 from memcycle.agents.pipeline import FILE as PIPELINE
 from memcycle.agents.pipeline import NOTE, Pipeline
 from memcycle.agents.roles import Roles
@@ -21,7 +21,6 @@ from memcycle.evolution.program.tree import FILE, Node, Standing, Tree, edits_fr
 from memcycle.evolution.records import QuestionRecord
 from memcycle.evolution.task import Task
 from memcycle.evolution.theta.diagnosis import diagnoser_input
-from memcycle.evolution.theta.nodes import KEPT, TAKEN_BACK
 from memcycle.evolution.theta.space import capped, fingerprint, perturbed, with_all
 from memcycle.graph.node import Call, Step
 

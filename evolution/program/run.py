@@ -9,10 +9,9 @@ from memcycle.agents.roles import Roles
 from memcycle.evals.folder import write_json
 from memcycle.evals.records import versions
 from memcycle.evals.report import number, table
-from memcycle.evolution.lab import Lab, held_out, paired
+from memcycle.evolution.lab import Lab, finished, held_out, paired
 from memcycle.evolution.program.graph import build_program
 from memcycle.evolution.program.tree import Tree, mermaid
-from memcycle.evolution.run import finished
 from memcycle.memory import roles_of
 
 _STEPS_A_VERSION = 5

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, Literal, NamedTuple, cast
 
-from memcycle.agents.diagnoser import Change, DiagnoserOutput
+from memcycle.agents.diagnoser import KEPT, TAKEN_BACK, Change, DiagnoserOutput
 from memcycle.agents.roles import Roles
 from memcycle.core.errors import RoleFailed
 from memcycle.core.probe import Usage, add_usage
@@ -83,9 +83,6 @@ def after_guard(state: EvolveState) -> Literal["memory lacks", "next round", "st
     if state["action"] == "stop":
         return "stop"
     return "memory lacks" if state["reread"] else "next round"
-
-
-KEPT, TAKEN_BACK = "kept", "taken back"
 
 
 class Evolving:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
-from memcycle.agents.pipeline import Pipeline
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
 from memcycle.core.settings import Settings
@@ -21,6 +20,7 @@ from memcycle.graph.states import RecallInput, RecallOutput, RecallState
 from memcycle.graph.wiring import Wiring
 
 if TYPE_CHECKING:
+    from memcycle.agents.pipeline import Pipeline
     from memcycle.stores.bank import Bank
 
 NEW_QUERY = {"new query": "search", "new query, entity swap": "swap"}
@@ -34,7 +34,7 @@ def build_recall(
     settings: Settings | None = None,
     *,
     scope: ScopeOf | None = None,
-    pipeline: Pipeline | Path | str | None = None,
+    pipeline: "Pipeline | Path | str | None" = None,
 ) -> CompiledStateGraph[RecallState, Context, RecallInput, RecallOutput]:
     """The recall graph: a question in, `answer` and `usage` out. Arguments are those of `build_memory`."""
     return recall_graph(make_env(roles, bank, settings, scope, pipeline))

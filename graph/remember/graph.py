@@ -8,7 +8,6 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
-from memcycle.agents.pipeline import Pipeline
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
 from memcycle.core.settings import Settings
@@ -22,6 +21,7 @@ from memcycle.graph.states import RememberInput, RememberOutput, RememberState
 from memcycle.graph.wiring import Wiring
 
 if TYPE_CHECKING:
+    from memcycle.agents.pipeline import Pipeline
     from memcycle.stores.bank import Bank
 
 
@@ -32,7 +32,7 @@ def build_remember(
     settings: Settings | None = None,
     *,
     scope: ScopeOf | None = None,
-    pipeline: Pipeline | Path | str | None = None,
+    pipeline: "Pipeline | Path | str | None" = None,
 ) -> CompiledStateGraph[RememberState, Context, RememberInput, RememberOutput]:
     """The remember graph: messages or turns in, `result` and `usage` out; arguments as of `build_memory`."""
     # Loaded here, since a session that ends remembers what waits.

@@ -15,7 +15,6 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 
-from memcycle.agents.pipeline import Pipeline
 from memcycle.agents.roles import Roles
 from memcycle.core.arguments import checked
 from memcycle.core.errors import describe_error
@@ -38,6 +37,7 @@ from memcycle.graph.states import (
 from memcycle.graph.wiring import Wiring
 
 if TYPE_CHECKING:
+    from memcycle.agents.pipeline import Pipeline
     from memcycle.stores.bank import Bank
 
 _log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def build_session(
     settings: Settings | None = None,
     *,
     scope: ScopeOf | None = None,
-    pipeline: Pipeline | Path | str | None = None,
+    pipeline: "Pipeline | Path | str | None" = None,
 ) -> CompiledStateGraph[SessionState, Context, SessionInput, SessionOutput]:
     """The session graph: run once when the session of the context ends; `result` and `usage` out.
 

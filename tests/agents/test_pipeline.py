@@ -1,5 +1,7 @@
 """A pipeline as a folder: read, written, run, and told by what it makes."""
 
+import runpy
+
 import pytest
 
 from memcycle.agents.pipeline import FILE, NOTE, Pipeline
@@ -69,6 +71,15 @@ def test_a_graph_runs_it(tmp_path, folder):
     graph = build_memory(settings=settings, pipeline=folder)
     graph.invoke({"messages": [("user", "I keep two canoes in Bergen.")]}, context={"user": "ana"})
     with Memory.open(settings=settings) as memory:
+        assert {fact.pipeline for fact in facts(memory)} == {SOME.version}
+
+
+def test_the_server_runs_it(tmp_path, folder, monkeypatch):
+    monkeypatch.setenv("MEMCYCLE_PIPELINE", str(folder))
+    monkeypatch.setenv("MEMCYCLE_HOME", str(tmp_path / "home"))
+    graph = runpy.run_module("memcycle.graph.studio")["remember"]
+    graph.invoke({"messages": [("user", "I keep two canoes in Bergen.")]}, context={"user": "ana"})
+    with Memory.open(tmp_path / "home") as memory:
         assert {fact.pipeline for fact in facts(memory)} == {SOME.version}
 
 

@@ -52,7 +52,7 @@ def test_a_chat_turn_recalls_an_earlier_one_and_a_later_thread_knows_it_too(clie
 
 def test_all_four_graphs_are_served(client):
     served = {found["graph_id"] for found in client.assistants.search()}
-    assert served == {"memory", "remember", "recall", "session", "evolve"}
+    assert served == {"memory", "remember", "recall", "session", "evolve", "program"}
 
 
 @pytest.mark.parametrize(
