@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from memcycle.cli.app import app
+from memcycle.cli.app import PANELS, app
 from tests.loopback import Reply, model_server
 
 ROOT = Path(__file__).parents[1]
@@ -153,8 +153,8 @@ def test_links_lead_somewhere(page):
     assert [one for one in there if not one.exists() and one.relative_to(ROOT).as_posix() not in MADE] == []
 
 
-def _draw():
-    spec = importlib.util.spec_from_file_location("draw", ROOT / "docs" / "draw.py")
+def _script(name: str):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -162,8 +162,17 @@ def _draw():
 
 def test_the_drawn_graphs_are_those_that_run():
     """`python docs/draw.py` draws them anew."""
-    draw = _draw()
+    draw = _script("draw")
     for name in draw.NAMES:
         drawn = (draw.FOLDER / f"{name}.svg").read_text("utf-8")
         assert drawn.startswith(f"<!-- {draw.source(name)}\n-->\n<svg"), name
         assert f"graphs/{name}.svg" in TEXTS["docs/concepts.md"]
+
+
+def test_the_page_of_commands_has_all_of_them():
+    page = _script("hooks").commands()
+    for names in PANELS.values():
+        for name in names:
+            assert f"\n### `memcycle {name}`\n" in page
+    assert "**Examples**:\n\n```sh\nmemcycle sessions verify 3" in page
+    assert "[bold]" not in page
