@@ -26,7 +26,7 @@ def commands() -> str:
         for name in names:
             _, command, _ = page.resolve_command(context, [name])
             parts.append(
-                get_docs_for_click(obj=command, ctx=context, name=name, indent=3, call_prefix="memcycle")
+                get_docs_for_click(obj=command, ctx=context, name=name, indent=2, call_prefix="memcycle")
             )
     return re.sub(r"\[bold\]Examples\[/bold\]\n((?:\n.*memcycle .*)+)", _shown, "\n\n".join(parts))
 
