@@ -30,7 +30,7 @@ class Edge(NamedTuple):
 
 
 Event = Mapping[str, Any]
-"""An event as it is streamed: `graph`, `node`, `event`, and the fields of that event (see README.md)."""
+"""An event as it is streamed: `graph`, `node`, `event`, and that event's fields, see docs/how-to/embed.md."""
 
 
 def event_of(name: str, update: Update) -> dict[str, Any] | None:

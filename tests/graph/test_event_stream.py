@@ -35,9 +35,9 @@ STORY = (
 )
 
 
-def in_the_readme() -> set[str]:
-    """The nodes that tell, by the README's table of events."""
-    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+def in_the_page() -> set[str]:
+    """The nodes that tell, by the page's table of events."""
+    text = (Path(__file__).parents[2] / "docs/how-to/embed.md").read_text("utf-8")
     rows = re.findall(r"^\| `\w+` \| ([a-z_, ]+) \| .*`.* \|$", text, flags=re.MULTILINE)
     return {name for nodes in rows for name in nodes.split(", ")}
 
@@ -107,7 +107,7 @@ def test_every_node_of_every_graph_tells_or_is_known_to_prepare_only(bank):
     nodes = set()
     for build in (build_remember, build_recall, build_session):
         nodes |= set(build(bank=bank, settings=settings).nodes)
-    assert nodes - NESTED - {"__start__"} == in_the_readme() | PREPARES
+    assert nodes - NESTED - {"__start__"} == in_the_page() | PREPARES
 
 
 def test_events_hold_ids_and_counts_and_no_word_of_the_conversation(bank):

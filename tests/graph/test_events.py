@@ -1,4 +1,4 @@
-"""What a node returned becomes an event: a table of pure calls, and what the README says of them."""
+"""What a node returned becomes an event: a table of pure calls, and what the page says of them."""
 
 import json
 import re
@@ -189,8 +189,8 @@ def test_an_interrupt_that_asks_a_person_is_told_without_what_it_asks():
     assert approval_asked([Interrupt({"may I": "secret"}, id="i")]) is None
 
 
-def test_the_readme_lists_every_event_with_its_fields():
-    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    text = text.partition("### What it decides")[2].partition("\n### ")[0]
+def test_the_page_lists_every_event_with_its_fields():
+    text = (Path(__file__).parents[2] / "docs/how-to/embed.md").read_text("utf-8")
+    text = text.partition("## What it decides")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]*) \|$", text, flags=re.MULTILINE)
     assert {name: set(re.findall(r"`(\w+)`", fields)) for name, fields in rows} == kinds()
