@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from math import fsum
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from memcycle.agents.diagnoser import Value
 from memcycle.core.errors import BadInput
@@ -12,7 +12,7 @@ from memcycle.core.scope import Data
 
 Standing = Literal["accepted", "side branch", "discarded"]
 FILE = "tree.json"
-GAIN, BROKEN, BREADTH, CHILD = 1.0, 0.5, 0.02, 0.01
+GAIN, BROKEN, BREADTH, CHILD = 0.5, 0.2, 0.02, 0.02
 """What counts beside a version's own score when one is chosen to grow: its gain over its parent; against it
 the share of questions it broke; the share of categories that gained; against it each child it has."""
 
@@ -47,12 +47,10 @@ class Node(Data):
     tokens: float = 0.0
     calls: int = 0
 
-
-class Scored(NamedTuple):
-    """A node with what it is worth growing from."""
-
-    worth: float
-    node: Node
+    @property
+    def score(self) -> float:
+        """The mean of both splits that a tree may look at."""
+        return (self.train + self.guard) / 2
 
 
 class Tree(Data):
@@ -113,16 +111,16 @@ class Tree(Data):
         return (exact or found)[0]
 
     def worth(self, node: Node) -> float:
-        """How much a version promises as the base of the next; by training questions alone."""
+        """How much a version promises as the base of the next."""
         above = self.parent(node)
         if above is None:
             gain, breadth = 0.0, 0.0
         else:
-            gain = node.train - above.train
+            gain = node.score - above.score
             gained = [node.categories[name] > value for name, value in above.categories.items()]
             breadth = sum(gained) / len(gained) if gained else 0.0
         terms = (
-            node.train,
+            node.score,
             GAIN * gain,
             -BROKEN * node.broken / max(node.asked, 1),
             BREADTH * breadth,
