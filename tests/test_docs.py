@@ -54,6 +54,7 @@ EXPECTED = {
     "memory.resume(": "in Vienna. => I no longer live in Vienna, I moved to Graz.\nNone []",
     "prompts.text(": "",
     "Theta().with_changes(": "k: 500 is out of range, 200 is used\nTom sold me a red canoe.",
+    'pipeline="careful"': "True",
     'memory.graphs["remember"]': "gpt-4.1 True",
     'stream_mode="custom"': "remember stage staged",
     "lenient = ": "",
@@ -72,7 +73,7 @@ def test_the_examples_are_those_this_module_knows():
     known = [[mark for mark in EXPECTED if mark in code] for _, code in PYTHON]
     assert [code for (_, code), marks in zip(PYTHON, known, strict=True) if len(marks) != 1] == []
     assert {marks[0] for marks in known} == set(EXPECTED)
-    assert len(BASH) == 6
+    assert len(BASH) == 7
 
 
 @pytest.mark.parametrize(("page", "code"), PYTHON, ids=[f"{page}-{n}" for n, (page, _) in enumerate(PYTHON)])
