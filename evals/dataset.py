@@ -101,4 +101,7 @@ def _those_there(samples: Sequence[Sample]) -> str:
     shown = 20
     names = [sample.id for sample in samples[:shown]]
     more = f" and {len(samples) - shown} more" if len(samples) > shown else ""
-    return f"there are {len(samples)}: {', '.join(names)}{more}" if samples else "there is none"
+    if not samples:
+        return "there is none"
+    places = "place 1" if len(samples) == 1 else f"places 1-{len(samples)}"
+    return f"give {places}, or an id: {', '.join(names)}{more}"

@@ -178,6 +178,8 @@ def scores(
         recall={str(k): share for k, share in recalls.items()},
         as_entries={str(k): recall(counted_turns(found[:k]), gold) for k in plan.ks},
         all_evidence={str(k): float(share == 1) for k, share in recalls.items()},
+        any_gold={str(k): float(share > 0) for k, share in recalls.items()},
+        reciprocal_rank=next((1 / place for place, turn in enumerate(turns, 1) if turn in gold), 0.0),
         recall_at_tokens={
             str(budget): recall(counted_turns(choose(MANY, budget)), gold) for budget in plan.budgets
         },

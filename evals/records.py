@@ -126,7 +126,8 @@ class Scores(BaseModel):
         recall: Share of the gold turns among the first k distinct turns found.
         as_entries: The same among the turns of the first k entries, where a fact beside its turn takes a
             place of its own.
-        all_evidence: 1 where the first k turns hold all gold turns, else 0.
+        all_evidence: 1 where the first k turns hold all gold turns, else 0. any_gold: one at least.
+        reciprocal_rank: 1 / place of the first gold turn among the turns found; 0 where none is.
         recall_at_tokens: Share of the gold turns within a budget of tokens.
         session_any: 1 where any gold session is among those of the first k turns, else 0: the lenient one.
         shown: Share of the gold turns in what is shown under the run's own k and budget.
@@ -138,6 +139,8 @@ class Scores(BaseModel):
     recall: dict[str, float] = {}
     as_entries: dict[str, float] = {}
     all_evidence: dict[str, float] = {}
+    any_gold: dict[str, float] = {}
+    reciprocal_rank: float | None = None
     recall_at_tokens: dict[str, float] = {}
     session_any: dict[str, float] = {}
     shown: float | None = None

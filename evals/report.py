@@ -86,6 +86,8 @@ def _evidence(
         "recall": by("recall", plan.ks),
         "recall_as_entries": by("as_entries", plan.ks),
         "all_evidence": by("all_evidence", plan.ks),
+        "any_gold": by("any_gold", plan.ks),
+        "mrr": _mean(scores.reciprocal_rank for scores in asked),
         "recall_at_tokens": by("recall_at_tokens", plan.budgets),
         "session_any": by("session_any", LENIENT_KS),
         "shown": {
@@ -103,7 +105,7 @@ def _baseline(plan: Plan, records: Sequence[Record], name: str) -> dict[str, Any
     if name == FULL_CONTEXT:
         # It shows everything: there is no rank and no budget to speak of.
         nothing = {key: dict.fromkeys(value) for key, value in figures.items() if isinstance(value, dict)}
-        return {**figures, **nothing, "shown": figures["shown"]}
+        return {**figures, **nothing, "mrr": None, "shown": figures["shown"]}
     return figures
 
 
@@ -280,10 +282,15 @@ def _table(rows: Iterable[tuple[str, Mapping[str, Any]]], columns: Sequence[Colu
 
 
 def _recall_table(plan: Plan, summary: Mapping[str, Any]) -> str:
-    nothing = dict.fromkeys(summary["all_evidence"])
-    entries = {**summary, "recall": summary["recall_as_entries"], "all_evidence": nothing}
+    nothing = dict.fromkeys(("all_evidence", "any_gold"), dict.fromkeys(summary["all_evidence"]))
+    entries = {**summary, **nothing, "recall": summary["recall_as_entries"], "mrr": None}
     rows = [*_groups(summary), ("all, entries as they are", entries)]
-    shares = [*_at("recall", plan.ks), *_at("all_evidence", plan.ks, "all of them at {}")]
+    shares = [
+        *_at("recall", plan.ks),
+        *_at("all_evidence", plan.ks, "all of them at {}"),
+        *_at("any_gold", plan.ks, "any of them at {}"),
+        ("MRR", ("mrr",), ".3f"),
+    ]
     return (
         _table(rows, [("questions", ("n_evidence",), "d"), *shares])
         + "\n\nEntries as they are: a fact beside the turn it was read from takes a place of its own."

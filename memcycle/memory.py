@@ -142,6 +142,7 @@ class Memory:
         workspace: str = "default",
         settings: Settings | None = None,
         pipeline: "Pipeline | Path | str | None" = None,
+        embedder: str | None = None,
         embeddings: "Embeddings | None" = None,
         roles: "Roles | None" = None,
         overrides: "Mapping[str, str | BaseChatModel] | None" = None,
@@ -166,6 +167,7 @@ class Memory:
             pipeline: A pipeline, or its folder: its theta and switches in place of those of the settings, and
                 its models and prompts where none are given. By default that of `MEMCYCLE_PIPELINE`, where no
                 settings are given either.
+            embedder: In place of that of `settings`: `wordllama`, `minilm` or `openai:NAME`.
             embeddings: A LangChain embedder in place of the one `settings.embedder` names.
             roles: All roles, made by the caller, in place of `model`, `overrides` and `prompts`.
             overrides: Another model for single roles, by role name.
@@ -186,6 +188,8 @@ class Memory:
         if roles is not None and not hasattr(roles, "by_rules"):
             raise BadInput(f"open: roles must be Roles, not a {type(roles).__name__}")
         chosen = settings_of(settings, path, may_stop=read_only or checkpoints is not None)
+        if embedder is not None:
+            chosen = chosen.model_copy(update={"embedder": Settings(embedder=embedder).embedder})
         pipeline = pipeline or (os.environ.get("MEMCYCLE_PIPELINE") if settings is None else None)
         if pipeline:
             from memcycle.agents.pipeline import pipeline_of

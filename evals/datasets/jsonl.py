@@ -67,7 +67,13 @@ def _ids(where: str, conversation: Conversation) -> dict[str, str]:
 def _question(where: str, number: int, item: Any, ids: Mapping[str, str]) -> Question:
     where = f"{where}, question {number}"
     text = text_in(where, object_in(where, item), "question")
-    category = text_in(where, item, "category") if item.get("category") is not None else None
+    if not text.strip():
+        raise BadInput(f"{where}: field 'question' is empty")
+    category = item.get("category")
+    if isinstance(category, int) and not isinstance(category, bool):  # as LoCoMo has them
+        category = str(category)
+    elif category is not None:
+        category = text_in(where, item, "category")
     named = [str(name) for name in (list_in(where, item, "evidence") if item.get("evidence") else [])]
     unknown = [name for name in named if name not in ids]
     if unknown:

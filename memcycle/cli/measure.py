@@ -452,9 +452,10 @@ def _show_measured(figures: Mapping[str, Any], out: Path | None) -> None:
             cells = (*own["recall"].values(), *own["recall_at_tokens"].values())
             table.add_row(name, *map(share, cells))
     screen().print(table)
-    abstained = figures["abstained"]
+    abstained, k = figures["abstained"], list(figures["any_gold"])[-1]
     say(
-        f"{figures['n']} questions, {figures['n_evidence']} with gold turns. ",
+        f"{figures['n']} questions, {figures['n_evidence']} with gold turns, ",
+        f"some of them found at {k} for {share(figures['any_gold'][k])}, MRR {share(figures['mrr'])}. ",
         f"F1 {share(figures['f1'])}, BLEU-1 {share(figures['bleu1'])}, ",
         f"accuracy {share(figures['accuracy'])}; ",
         f"abstained rightly {share(abstained['right'])}, wrongly {share(abstained['wrong'])}. ",

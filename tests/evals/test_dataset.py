@@ -35,12 +35,12 @@ def test_samples_are_chosen_by_place_and_by_id():
 
 @pytest.mark.parametrize("spec", ["conv-8", "6", "0", "3-6", "3-2", "", "1,,2", "1;2", "-2"])
 def test_what_is_not_there_is_named_with_what_is(spec):
-    with pytest.raises(BadInput, match=r"there are 5: conv-7, conv-9, 4, conv-2, conv-1$"):
+    with pytest.raises(BadInput, match=r"give places 1-5, or an id: conv-7, conv-9, 4, conv-2, conv-1$"):
         chosen(FIVE, spec)
 
 
 def test_of_many_samples_only_the_first_are_listed():
-    with pytest.raises(BadInput, match=r"there are 25: s0, .*, s19 and 5 more$"):
+    with pytest.raises(BadInput, match=r"give places 1-25, or an id: s0, .*, s19 and 5 more$"):
         chosen(samples(*(f"s{n}" for n in range(25))), "x")
     with pytest.raises(BadInput, match="there is none"):
         chosen([], "x")

@@ -134,6 +134,9 @@ def test_recall_is_of_distinct_turns_and_of_entries_as_they_are():
     assert done.as_entries["2"] == 0.5
     assert done.all_evidence["2"] == 1.0
     assert score(found, ("D1:1", "D2:1"), k=1).all_evidence["1"] == 0.0
+    assert [score(found, ("D2:1", "D9:9"), k=1).any_gold[k] for k in ("1", "5")] == [0.0, 1.0]
+    assert score(found, ("D2:1", "D9:9")).reciprocal_rank == 0.5
+    assert score(found, ("D9:9",)).reciprocal_rank == 0.0
 
 
 def test_budgets_take_what_fits():

@@ -34,6 +34,11 @@ def test_evidence_is_named_by_given_ids_or_by_places():
     assert (boat.answer, boat.evidence, boat.adversarial) == (None, (), True)
 
 
+def test_categories_may_be_numbers():
+    [sample] = read_samples(json.dumps(conversation({"question": "a", "category": 4})), zone=UTC)
+    assert sample.questions[0].category == "4"
+
+
 def conversation(*questions, turns=(TURN,), **fields):
     return {"id": "chat", "turns": list(turns), "questions": list(questions), **fields}
 
@@ -55,7 +60,9 @@ def conversation(*questions, turns=(TURN,), **fields):
         ([conversation(questions="x")], ["'chat'", "'questions'"]),
         ([conversation("x")], ["'chat', question 1", "not an object"]),
         ([conversation({"answer": "a"})], ["question 1", "'question'"]),
-        ([conversation({"question": "a", "category": 4})], ["question 1", "'category'"]),
+        ([conversation({"question": "a", "category": ["4"]})], ["question 1", "'category'"]),
+        ([conversation({"question": "a", "category": True})], ["question 1", "'category'"]),
+        ([conversation({"question": "a"}, {"question": " \n"})], ["question 2", "'question' is empty"]),
         ([conversation({"question": "a", "evidence": "D1:1"})], ["question 1", "'evidence'"]),
         ([conversation({"question": "a", "evidence": ["D1:2"]})], ["question 1", "'evidence'", "D1:2"]),
     ],

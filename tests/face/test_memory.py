@@ -323,3 +323,10 @@ async def test_many_sessions_at_once(tmp_path):
         await asyncio.gather(*(memory.aadd(CHAT, user=f"u{n % 4}", session=f"s{n}") for n in range(16)))
         counts = [len(await memory.amemories(user=f"u{n}", granularity="raw")) for n in range(4)]
     assert counts == [12] * 4
+
+
+def test_an_embedder_is_named_when_a_memory_is_opened(tmp_path):
+    with Memory.open(tmp_path / "a", embedder="wordllama") as memory:
+        assert memory.settings.embedder == "wordllama"
+    with pytest.raises(StoreError, match="unknown embedder 'nix'"):
+        Memory.open(tmp_path / "b", embedder="nix")
