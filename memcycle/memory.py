@@ -160,7 +160,8 @@ class Memory:
 
         Args:
             path: Home directory; by default that of `settings`, else `MEMCYCLE_HOME`, else `.memcycle`.
-            model: `rules` (no model; default), `openai:NAME` (any OpenAI-compatible server) or a chat model.
+            model: `rules` (no model; default), `openai:NAME` (any OpenAI-compatible server), any other name
+                that LangChain's `init_chat_model` takes, such as `anthropic:NAME`, or a chat model.
             user: Whose memory, for calls that name nobody. workspace: likewise.
             settings: Everything else; by default read from `MEMCYCLE_*` variables.
             pipeline: A pipeline, or its folder: its theta and switches in place of those of the settings, and
@@ -170,7 +171,8 @@ class Memory:
             roles: All roles, made by the caller, in place of `model`, `overrides` and `prompts`.
             overrides: Another model for single roles, by role name.
             prompts: A `PromptSet`, or a dict or folder of texts laid over the shipped ones.
-            base_url: Server of named models, by default `OPENAI_BASE_URL`. api_key: `OPENAI_API_KEY`.
+            base_url: Server of named models; of `openai:NAME` by default `OPENAI_BASE_URL`.
+            api_key: Their key; by default what the provider's variable holds, such as `OPENAI_API_KEY`.
             world: Clock, ids and waiting.
             read_only: Open the ledger alone: lists, history and export work beside a writing process.
             checkpoints: Where each run is kept under a thread id, so that one that broke off, or waits for a
@@ -179,7 +181,7 @@ class Memory:
             **model_args: More arguments of named models, such as `timeout` or `temperature`.
 
         Raises:
-            ModelUnavailable: unknown model name, or no key for it.
+            ModelUnavailable: unknown model name, or no key or package for it.
             EmbedderMismatch: the home was built with another embedder. StoreError: it cannot be used.
             BadInput, PromptError: an argument that cannot be used.
         """
