@@ -91,9 +91,7 @@ def _of_langchain(name: str, given: Mapping[str, Any]) -> BaseChatModel:
             f"model {name!r} needs a package that is missing: {first_line(error)}"
         ) from error
     except Exception as error:  # providers' classes refuse in kinds of their own
-        if bare and isinstance(
-            error, openai.OpenAIError
-        ):  # without a key
+        if bare and isinstance(error, openai.OpenAIError):  # it wants a key
             return _of_openai(name, name, given)
         if type(error) is ValueError and "provider" in first_line(error):
             raise _unknown(name) from error

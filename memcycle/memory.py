@@ -24,7 +24,16 @@ from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, read_time
 from memcycle.core.world import World
 from memcycle.graph.context import MAIN_SESSION, Context
-from memcycle.results import Added, Answer, Ended, Outcome, SessionDetail, SessionSummary, ThreadSummary
+from memcycle.results import (
+    Added,
+    Answer,
+    Ended,
+    Outcome,
+    SessionDetail,
+    SessionSummary,
+    ThreadSummary,
+    UserSummary,
+)
 from memcycle.runs import Decisions, Run, Runs, Threads
 
 # The store and the models are loaded when a memory is opened, LangGraph when a run begins.
@@ -381,7 +390,34 @@ class Memory:
         context = self._context(user, workspace, session, now, **more)
         return self._question(question, context, seen, thread_id)
 
+    @runs
+    def search(
+        self,
+        query: str,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        session: str | None = None,
+        now: datetime | str | None = None,
+        k: int | None = None,
+        token_budget: int | None = None,
+    ) -> Run[Answer]:
+        """`recall` under the name that other memories have for it; what was found is the result's `evidence`.
+
+        Args:
+            query: A question, or words. The others as those of `ask`.
+        """
+        more = {"k": k, "token_budget": token_budget, "evidence_only": True}
+        return self._question(query, self._context(user, workspace, session, now, **more), (), None)
+
     # What is stored
+
+    def users(self) -> list[UserSummary]:
+        """Who has memory in this home, by name, one for each of their workspaces, with counts.
+
+        For whoever administers the home: it tells names of users, which none of them may see of another.
+        """
+        return [UserSummary.model_validate(dict(row)) for row in self.bank.users_counted()]
 
     def memories(
         self,
@@ -679,10 +715,12 @@ class Memory:
     aadd = awaitable(add)
     aask = awaitable(ask)
     arecall = awaitable(recall)
+    asearch = awaitable(search)
     aend_session = awaitable(end_session)
     averify_session = awaitable(verify_session)
     aresume = awaitable(resume)
     aend_idle = awaitable(end_idle)
+    ausers = awaitable(users)
     amemories = awaitable(memories)
     aget = awaitable(get)
     aedit = awaitable(edit)
