@@ -11,7 +11,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr, ValidationError
 
 from memcycle.agents.provider_errors import first_line
-from memcycle.core.errors import ModelUnavailable
+from memcycle.core.errors import ModelUnavailable, first_complaint
 
 _RULES = "rules"
 _OPENAI = "openai:"
@@ -20,7 +20,8 @@ _RETRIES = 2
 _OWN_CONNECTIONS = {"http_client", "http_async_client", "http_socket_options", "openai_proxy"}
 """Arguments by which a caller says how to connect."""
 _ACCEPTED = (
-    "accepted are 'rules', 'openai:NAME' (any OpenAI-compatible server), or a LangChain chat model object"
+    "accepted are 'rules', 'openai:NAME' (any OpenAI-compatible server), 'PROVIDER:NAME' as LangChain's "
+    "init_chat_model takes it, or a LangChain chat model object"
 )
 
 
@@ -28,21 +29,27 @@ def open_model(name: str, **args: Any) -> BaseChatModel:
     """A chat model by name.
 
     Args:
-        name: `openai:NAME`.
-        **args: For `ChatOpenAI`. `base_url` and `api_key` come from here, else from `OPENAI_BASE_URL` (or
-            `OPENAI_API_BASE`) and `OPENAI_API_KEY`; `timeout` is 60 seconds and `max_retries` 2 unless given.
+        name: `openai:NAME`, or whatever LangChain's `init_chat_model` takes, such as `anthropic:NAME`: that
+            wants the package `langchain` and the provider's own.
+        **args: For the model's class. Of `openai:NAME`, `base_url` and `api_key` come from here, else from
+            `OPENAI_BASE_URL` (or `OPENAI_API_BASE`) and `OPENAI_API_KEY`; `timeout` is 60 seconds and
+            `max_retries` 2 unless given. Others get what is given, and read their own variables.
 
     Raises:
-        ModelUnavailable: an unknown name, a missing key, a base URL or an argument that cannot be used.
+        ModelUnavailable: an unknown name, a missing package or key, a base URL or an argument that cannot be
+            used.
     """
-    model = name.removeprefix(_OPENAI)
-    if model == name or not model:
-        raise ModelUnavailable(f"unknown model {name!r}; {_ACCEPTED}")
     given = {key: value for key, value in args.items() if value is not None}
-    base_url = (
-        given.pop("base_url", None) or _environment("OPENAI_BASE_URL") or _environment("OPENAI_API_BASE")
-    )
-    key = given.pop("api_key", None) or _environment("OPENAI_API_KEY")
+    if not name.strip() or name.endswith(":"):
+        raise _unknown(name)
+    model = name.removeprefix(_OPENAI)
+    return _of_langchain(name, given) if model == name else _of_openai(name, model, given)
+
+
+def _of_openai(name: str, model: str, given: Mapping[str, Any]) -> BaseChatModel:
+    """The model of OpenAI, or of a server that speaks as theirs do."""
+    base_url = given.get("base_url") or _environment("OPENAI_BASE_URL") or _environment("OPENAI_API_BASE")
+    key = given.get("api_key") or _environment("OPENAI_API_KEY")
     if base_url and not str(base_url).startswith(("http://", "https://")):
         raise ModelUnavailable(f"base URL {base_url!r} of model {name!r} must begin with http:// or https://")
     if not key and not base_url:
@@ -52,14 +59,53 @@ def open_model(name: str, **args: Any) -> BaseChatModel:
         )
     # Servers of one's own rarely ask for a key, but the client insists on sending one.
     secret = key if isinstance(key, SecretStr) else SecretStr(key or "none")
-    options = {"timeout": _TIMEOUT, "max_retries": _RETRIES, **given}
+    options = {"timeout": _TIMEOUT, "max_retries": _RETRIES, **given, "base_url": base_url, "api_key": secret}
     client = ChatOpenAI if _OWN_CONNECTIONS & given.keys() else _on_any_loop
     try:
-        return client(model=model, base_url=base_url, api_key=secret, **options)
+        return client(model=model, **options)
     except (ValidationError, TypeError, ValueError) as error:
+        raise _misfit(name, error) from error
+
+
+def _of_langchain(name: str, given: Mapping[str, Any]) -> BaseChatModel:
+    """The model that LangChain opens under this name, with what is given and nothing else.
+
+    A name without provider that LangChain takes for OpenAI's is opened as `openai:NAME` is.
+    """
+    bare = ":" not in name
+    try:
+        # No dependency of memcycle: who names another provider brings it, with the provider's package.
+        from langchain.chat_models import init_chat_model
+    except ImportError as error:
+        if bare:
+            raise _unknown(name) from error
         raise ModelUnavailable(
-            f"model {name!r} cannot be opened with these arguments: {first_line(error)}"
+            f"model {name!r} needs the package langchain, and that of its provider: pip install langchain "
+            f"({first_line(error)})"
         ) from error
+    try:
+        model: BaseChatModel = init_chat_model(name, **given)
+    except ImportError as error:
+        # LangChain names the package and its install line.
+        raise ModelUnavailable(
+            f"model {name!r} needs a package that is missing: {first_line(error)}"
+        ) from error
+    except Exception as error:  # providers' classes refuse in kinds of their own
+        if bare and isinstance(error, openai.OpenAIError):  # it wants a key
+            return _of_openai(name, name, given)
+        if type(error) is ValueError and "provider" in first_line(error):
+            raise _unknown(name) from error
+        raise _misfit(name, error) from error
+    return _of_openai(name, name, given) if bare and type(model) is ChatOpenAI else model
+
+
+def _unknown(name: str) -> ModelUnavailable:
+    return ModelUnavailable(f"unknown model {name!r}; {_ACCEPTED}")
+
+
+def _misfit(name: str, error: Exception) -> ModelUnavailable:
+    why = first_complaint(error) if isinstance(error, ValidationError) else first_line(error)
+    return ModelUnavailable(f"model {name!r} cannot be opened with these arguments: {why}")
 
 
 def _on_any_loop(**options: Any) -> ChatOpenAI:

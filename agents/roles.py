@@ -90,13 +90,14 @@ class Roles:
         """All roles on a chat model, some on another.
 
         Args:
-            model: `openai:NAME`, any `BaseChatModel`, or `rules`.
+            model: `rules`, a name as `open_model` reads it (`openai:NAME`, `anthropic:NAME`, ...), or any
+                `BaseChatModel`.
             overrides: Model by role name.
             prompts: Prompts; the shipped ones by default.
             **model_args: For named models: `base_url`, `api_key`, `timeout`, `max_retries`, ...
 
         Raises:
-            ModelUnavailable: unknown model name, missing key.
+            ModelUnavailable: unknown model name, missing key or package.
             BadInput: an override for a role that does not exist.
         """
         # Loaded where it is needed: the clients of model servers take a second.

@@ -21,7 +21,7 @@ class Context(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    user: str = Field("", description="Whose memory is read and written. Required.")
+    user: str = Field("", description="Whose memory is read and written; also `user_id`. Required.")
     workspace: str = Field(
         "default", description="A second wall inside one user: another project, another agent."
     )
@@ -57,6 +57,11 @@ class Context(BaseModel):
     )
 
     def __init__(self, **given: Any) -> None:
+        named = given.pop("user_id", None)  # as graphs of other people write it
+        if named not in (None, ""):
+            if given.get("user") not in (None, "", named):
+                raise BadInput("the context of a run names one user and another user_id: leave one out")
+            given["user"] = named
         unknown = [name for name in given if name not in type(self).model_fields]
         if unknown:
             named = ", ".join(type(self).model_fields)

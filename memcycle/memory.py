@@ -24,7 +24,16 @@ from memcycle.core.settings import Settings
 from memcycle.core.turn import Turn, read_time
 from memcycle.core.world import World
 from memcycle.graph.context import MAIN_SESSION, Context
-from memcycle.results import Added, Answer, Ended, Outcome, SessionDetail, SessionSummary, ThreadSummary
+from memcycle.results import (
+    Added,
+    Answer,
+    Ended,
+    Outcome,
+    SessionDetail,
+    SessionSummary,
+    ThreadSummary,
+    UserSummary,
+)
 from memcycle.runs import Decisions, Run, Runs, Threads
 
 # The store and the models are loaded when a memory is opened, LangGraph when a run begins.
@@ -161,7 +170,8 @@ class Memory:
 
         Args:
             path: Home directory; by default that of `settings`, else `MEMCYCLE_HOME`, else `.memcycle`.
-            model: `rules` (no model; default), `openai:NAME` (any OpenAI-compatible server) or a chat model.
+            model: `rules` (no model; default), `openai:NAME` (any OpenAI-compatible server), any other name
+                that LangChain's `init_chat_model` takes, such as `anthropic:NAME`, or a chat model.
             user: Whose memory, for calls that name nobody. workspace: likewise.
             settings: Everything else; by default read from `MEMCYCLE_*` variables.
             pipeline: A pipeline, or its folder: its theta and switches in place of those of the settings, and
@@ -172,7 +182,8 @@ class Memory:
             roles: All roles, made by the caller, in place of `model`, `overrides` and `prompts`.
             overrides: Another model for single roles, by role name.
             prompts: A `PromptSet`, or a dict or folder of texts laid over the shipped ones.
-            base_url: Server of named models, by default `OPENAI_BASE_URL`. api_key: `OPENAI_API_KEY`.
+            base_url: Server of named models; of `openai:NAME` by default `OPENAI_BASE_URL`.
+            api_key: Their key; by default what the provider's variable holds, such as `OPENAI_API_KEY`.
             world: Clock, ids and waiting.
             read_only: Open the ledger alone: lists, history and export work beside a writing process.
             checkpoints: Where each run is kept under a thread id, so that one that broke off, or waits for a
@@ -181,7 +192,7 @@ class Memory:
             **model_args: More arguments of named models, such as `timeout` or `temperature`.
 
         Raises:
-            ModelUnavailable: unknown model name, or no key for it.
+            ModelUnavailable: unknown model name, or no key or package for it.
             EmbedderMismatch: the home was built with another embedder. StoreError: it cannot be used.
             BadInput, PromptError: an argument that cannot be used.
         """
@@ -383,7 +394,34 @@ class Memory:
         context = self._context(user, workspace, session, now, **more)
         return self._question(question, context, seen, thread_id)
 
+    @runs
+    def search(
+        self,
+        query: str,
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        session: str | None = None,
+        now: datetime | str | None = None,
+        k: int | None = None,
+        token_budget: int | None = None,
+    ) -> Run[Answer]:
+        """`recall` under the name that other memories have for it; what was found is the result's `evidence`.
+
+        Args:
+            query: A question, or words. The others as those of `ask`.
+        """
+        more = {"k": k, "token_budget": token_budget, "evidence_only": True}
+        return self._question(query, self._context(user, workspace, session, now, **more), (), None)
+
     # What is stored
+
+    def users(self) -> list[UserSummary]:
+        """Who has memory in this home, by name, one for each of their workspaces, with counts.
+
+        For whoever administers the home: it tells names of users, which none of them may see of another.
+        """
+        return [UserSummary.model_validate(dict(row)) for row in self.bank.users_counted()]
 
     def memories(
         self,
@@ -681,10 +719,12 @@ class Memory:
     aadd = awaitable(add)
     aask = awaitable(ask)
     arecall = awaitable(recall)
+    asearch = awaitable(search)
     aend_session = awaitable(end_session)
     averify_session = awaitable(verify_session)
     aresume = awaitable(resume)
     aend_idle = awaitable(end_idle)
+    ausers = awaitable(users)
     amemories = awaitable(memories)
     aget = awaitable(get)
     aedit = awaitable(edit)

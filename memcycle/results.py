@@ -87,6 +87,25 @@ class ThreadSummary(BaseModel):
     pending: PendingApproval | None = None
 
 
+class UserSummary(BaseModel):
+    """What a home holds of one user in one workspace.
+
+    Attributes:
+        sessions, turns: How many there are. facts, episodes: those that recall may find.
+        entries: All that it may find: those, and turns as they were said.
+        last: When the latest of it was said; None where nothing says so.
+    """
+
+    user: str
+    workspace: str
+    sessions: int
+    turns: int
+    entries: int
+    facts: int
+    episodes: int
+    last: AwareDatetime | None = None
+
+
 class Added(Outcome):
     """What one `Memory.add` did.
 

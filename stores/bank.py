@@ -331,6 +331,8 @@ class Bank:
     is_empty = _look(entry_rows.is_empty)
     users = _look(entry_rows.users)
     """Every user who has entries here, for whoever administers the home."""
+    users_counted = _look(entry_rows.users_counted)
+    """Every user and workspace with entries here, with counts and the time of what was said last."""
     saying = _look(forgetting.saying)
 
     def history(self, scope: Scope, entry_id: str) -> list[Event]:

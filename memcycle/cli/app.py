@@ -13,7 +13,13 @@ from memcycle.cli.output import explained
 
 PANELS: Mapping[str, Mapping[str, str]] = {
     "Start": {"demo": "demo", "ingest": "talk", "ask": "talk"},
-    "Inspect": {"memories": "memories", "history": "memories", "session": "sessions", "sessions": "sessions"},
+    "Inspect": {
+        "memories": "memories",
+        "history": "memories",
+        "session": "sessions",
+        "sessions": "sessions",
+        "users": "home",
+    },
     "Correct and erase": {"edit": "memories", "undo": "memories", "forget": "memories"},
     "Keep": {
         "export": "memories",

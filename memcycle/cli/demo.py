@@ -163,7 +163,7 @@ def _run(memory: "Memory", *, model: str, kept: Path | None) -> None:
         say(
             (
                 "No model was asked: these answers are extractive, words and dates taken from the sources by "
-                "rules. With --model openai:NAME the same graphs are run by a model.",
+                "rules. With --model, such as openai:NAME, the same graphs are run by a model.",
                 "dim",
             )
         )

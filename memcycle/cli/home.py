@@ -1,14 +1,26 @@
-"""`doctor`, `scrub`, `maintain` and `graph`: a home looked over and kept in order, and the graphs drawn."""
+"""`users`, `doctor`, `scrub`, `maintain`, `graph`: who is in a home, it kept in order, the graphs drawn."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.table import Column
 
 from memcycle.cli import options as opt
 from memcycle.cli.options import SHORT, open_memory, require_home, settings_of
-from memcycle.cli.output import FAILED, confirm, note, one_line, print_json, print_text, say, shown
+from memcycle.cli.output import (
+    FAILED,
+    confirm,
+    listing,
+    note,
+    one_line,
+    print_json,
+    print_text,
+    say,
+    screen,
+    shown,
+)
 from memcycle.cli.sessions import verify_command
 from memcycle.core.errors import BadInput, LedgerDamaged
 
@@ -26,6 +38,36 @@ _FACTS = (
     "index", "index_trouble", "operator_note", "rebuilt", "reembedded",
 )  # fmt: skip
 """What a person is told of a home, wrong or not."""
+
+
+def users(*, home: opt.Home = None, as_json: opt.Json = False) -> None:
+    """List who has memory in a home, by workspace, and how much.
+
+    Examples:
+        memcycle users
+        memcycle users --home notes --json
+    """
+    from memcycle.memory import Memory
+
+    settings = settings_of(home)
+    require_home(settings)
+    with Memory.open(settings=settings, read_only=True) as memory:
+        found = memory.users()
+    if as_json:
+        print_json([one.model_dump(mode="json") for one in found])
+        return
+    if not found:
+        note(f"Nobody has memory in {settings.home}.")
+        return
+    counts = ("sessions", "turns", "facts", "episodes")
+    right = (Column(name, justify="right", no_wrap=True) for name in counts)
+    named = (Column("user", style="cyan", overflow="fold"), Column("workspace", overflow="fold"))
+    table = listing(*named, *right, Column("last turn", style="dim", no_wrap=True))
+    for one in found:
+        numbers = (str(getattr(one, name)) for name in counts)
+        last = f"{one.last:%Y-%m-%d}" if one.last else ""
+        table.add_row(one_line(one.user), one_line(one.workspace), *numbers, last)
+    screen().print(table)
 
 
 def doctor(
@@ -280,4 +322,4 @@ def _line(verb: str, entry: "Entry") -> list[str | tuple[str, str]]:
     return [(f"{verb:<9}", "bold"), (entry.id[:SHORT], "cyan"), f"  {one_line(entry.text)}"]
 
 
-COMMANDS = {"doctor": doctor, "scrub": scrub, "maintain": maintain, "graph": graph}
+COMMANDS = {"users": users, "doctor": doctor, "scrub": scrub, "maintain": maintain, "graph": graph}

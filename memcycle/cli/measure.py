@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memcycle.cli.options import BaseUrl, Embedder, Group, Json, Store, ThetaFile, Timezone, settings_of
+from memcycle.cli.options import (
+    MODELS,
+    BaseUrl,
+    Embedder,
+    Group,
+    Json,
+    Store,
+    ThetaFile,
+    Timezone,
+    settings_of,
+)
 from memcycle.cli.output import bars, documented, listing, note, one_line, print_json, say, screen, shown
 from memcycle.core.errors import BadInput
 
@@ -53,7 +63,7 @@ Facts = Annotated[
     _what(
         "--facts",
         metavar="F",
-        help="none: turns only. observations: those of the data set. rules, openai:NAME: as `ingest` does.",
+        help="none: turns only. observations: those of the data set. rules, PROVIDER:NAME: as `ingest` does.",
     ),
 ]
 AnswerModel = Annotated[
@@ -63,7 +73,7 @@ AnswerModel = Annotated[
         "-m",
         metavar="M",
         show_default="the model of --facts, else rules",
-        help="Who answers: rules or openai:NAME.",
+        help=f"Who answers: rules, {MODELS}.",
     ),
 ]
 Judge = Annotated[
@@ -72,7 +82,7 @@ Judge = Annotated[
         "--judge",
         metavar="M",
         show_default="nobody",
-        help="Who compares answers with the gold: openai:NAME, or rules.",
+        help=f"Who compares answers with the gold: rules, {MODELS}.",
     ),
 ]
 TokenBudget = Annotated[
@@ -183,9 +193,7 @@ class Evolution:
     judge: Judge = None
     diagnoser: Annotated[
         str | None,
-        loop(
-            metavar="M", show_default="that of --model", help="Who reads the failures: rules or openai:NAME."
-        ),
+        loop(metavar="M", show_default="that of --model", help=f"Who reads the failures: rules, {MODELS}."),
     ] = None
     rounds: Annotated[int, loop(metavar="N", min=0, max=100, help="At most.")] = 7
     max_questions: Annotated[
@@ -402,7 +410,7 @@ def answerer(wanted: Measured | Evolution) -> str:
         plain = ("none", "observations", "rules") if option == "facts" else ("rules",)
         if name is not None and name not in plain and ":" not in name:
             accepted = ", ".join(plain)
-            raise BadInput(f"--{option} {name!r} is unknown; accepted are {accepted} and openai:NAME")
+            raise BadInput(f"--{option} {name!r} is unknown; accepted are {accepted}, {MODELS}")
     return model
 
 

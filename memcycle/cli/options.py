@@ -56,9 +56,11 @@ _model = partial(typer.Option, rich_help_panel="Model")
 _store = partial(typer.Option, rich_help_panel="Store")
 resume_panel = partial(typer.Option, rich_help_panel="Resume")
 
+MODELS = "openai:NAME, or any PROVIDER:NAME of LangChain's init_chat_model"
+"""Models by name, as help pages tell them."""
 ModelName = Annotated[
     str | None,
-    _model("--model", "-m", metavar="M", show_default="rules", help="rules (no model) or openai:NAME."),
+    _model("--model", "-m", metavar="M", show_default="rules", help=f"rules (no model), {MODELS}."),
 ]
 BaseUrl = Annotated[
     str | None,

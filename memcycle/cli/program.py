@@ -11,7 +11,17 @@ import typer
 from rich.text import Text
 
 from memcycle.cli.measure import EVOLVED_ON, Evolution, answerer, command_line, loop, share, watching
-from memcycle.cli.options import BaseUrl, Embedder, Group, Json, ThetaFile, Timezone, settings_of, theta_of
+from memcycle.cli.options import (
+    MODELS,
+    BaseUrl,
+    Embedder,
+    Group,
+    Json,
+    ThetaFile,
+    Timezone,
+    settings_of,
+    theta_of,
+)
 from memcycle.cli.options import Store as StoreOptions
 from memcycle.cli.output import documented, listing, note, print_json, print_text, say, screen, shown
 from memcycle.core.errors import BadInput
@@ -61,7 +71,7 @@ def init(
     *,
     theta: ThetaFile = None,
     model: Annotated[
-        str, typer.Option("--model", "-m", metavar="M", help="Who fills the roles: rules or openai:NAME.")
+        str, typer.Option("--model", "-m", metavar="M", help=f"Who fills the roles: rules, {MODELS}.")
     ] = "rules",
     prompts: Annotated[
         Path | None,

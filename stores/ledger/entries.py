@@ -286,6 +286,18 @@ def users(conn: sqlite3.Connection) -> list[str]:
     return [row["user"] for row in conn.execute("SELECT DISTINCT user FROM entries ORDER BY user")]
 
 
+def users_counted(conn: sqlite3.Connection) -> list[sqlite3.Row]:
+    """Every user and workspace with entries: what may be recalled counted, sessions and turns, last time."""
+    return conn.execute(
+        "SELECT user, workspace, max(observed_at) AS last,"  # noqa: S608 - a constant of ours
+        " (SELECT count(*) FROM sessions WHERE scope_key = held.scope_key) AS sessions,"
+        " (SELECT count(*) FROM turns WHERE scope_key = held.scope_key) AS turns,"
+        f" sum({_FOUND}) AS entries, sum({_FOUND} AND granularity = 'fact') AS facts,"
+        f" sum({_FOUND} AND granularity = 'episode') AS episodes"
+        " FROM entries AS held GROUP BY scope_key ORDER BY user, workspace"
+    ).fetchall()
+
+
 def unfit(conn: sqlite3.Connection, recorded: tuple[str, int] | None) -> list[tuple[str, str]]:
     """Id and text of the home's entries that have a vector of another embedder or length, or are recalled
     without. Their vectors may be none at all, and are not read.

@@ -1,7 +1,12 @@
 """Named models, and all roles on them."""
 
+import importlib.util
+import sys
+from types import ModuleType
+
 import pytest
 from langchain_core.language_models import FakeListChatModel
+from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from memcycle.agents.models import open_model
@@ -44,7 +49,9 @@ def test_defaults(monkeypatch):
     [
         ("openai:gpt", {}, "OPENAI_API_KEY"),
         ("openai:gpt", {"api_key": ""}, "OPENAI_API_KEY"),
-        ("gpt-4o", {}, "openai:NAME"),
+        ("gpt4", {}, "openai:NAME"),
+        (" ", {}, "PROVIDER:NAME"),
+        ("anthropic:", {}, "PROVIDER:NAME"),
         ("openai:", {}, "openai:NAME"),
         ("other:model", {}, "'rules'"),
         ("openai:gpt", {"base_url": "localhost:8000"}, "http://"),
@@ -61,6 +68,95 @@ def test_a_bad_argument_does_not_show_the_key():
     with pytest.raises(ModelUnavailable) as refused:
         open_model("openai:gpt", base_url=URL, api_key="sk-hidden", max_retries="many")
     assert "sk-hidden" not in str(refused.value)
+
+
+@pytest.fixture
+def langchain(monkeypatch):
+    """Stands in for LangChain's `chat_models`: what it is asked for, and what it answers with."""
+    asked = []
+    module = ModuleType("langchain.chat_models")
+    module.asked, module.answer = asked, FakeListChatModel(responses=["x"])
+
+    def init_chat_model(model, **given):
+        asked.append((model, given))
+        if isinstance(module.answer, Exception):
+            raise module.answer
+        return module.answer
+
+    module.init_chat_model = init_chat_model
+    monkeypatch.setitem(sys.modules, "langchain", ModuleType("langchain"))
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-x", "google_genai:g-1", "ollama:llama3:8b", "claude-x"])
+def test_other_names_are_opened_by_langchain(langchain, monkeypatch, name):
+    monkeypatch.setenv("OPENAI_API_KEY", "env-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", URL)
+    assert open_model(name, base_url=None, api_key=None) is langchain.answer
+    assert langchain.asked == [(name, {})], "what is OpenAI's stays with OpenAI"
+
+
+def test_other_models_get_what_is_given(langchain):
+    given = {"base_url": URL, "api_key": "own", "timeout": 5, "temperature": 0}
+    open_model("anthropic:claude-x", **given, max_tokens=None)
+    assert langchain.asked == [("anthropic:claude-x", given)]
+
+
+def test_a_name_without_provider_that_is_openais_is_opened_as_openais(langchain):
+    langchain.answer = ChatOpenAI(model="gpt-4o", api_key="k")
+    model = open_model("gpt-4o", base_url=URL)
+    assert (model.model_name, model.openai_api_base, model.request_timeout) == ("gpt-4o", URL, 60)
+    assert model is not langchain.answer
+
+
+@pytest.mark.skipif(importlib.util.find_spec("langchain") is None, reason="langchain is not installed")
+def test_langchain_itself_reads_names_and_refuses_them():
+    with pytest.raises(ModelUnavailable, match="'gpt-4o' needs a key: set OPENAI_API_KEY"):
+        open_model("gpt-4o")
+    assert open_model("gpt-4o", base_url=URL).request_timeout == 60
+    azure = open_model(
+        "azure_openai:gpt", azure_endpoint="https://a.test", api_version="2024-10-21", api_key="k"
+    )
+    assert type(azure).__name__ == "AzureChatOpenAI"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "says"),
+    [
+        (
+            ImportError("It requires the langchain-x package: `pip install langchain-x`"),
+            "pip install langchain-x",
+        ),
+        (RuntimeError("no credentials\nat all"), "cannot be opened with these arguments: no credentials$"),
+        (ValueError("Unable to infer model provider for model='x:m'"), "unknown model 'x:m'; accepted"),
+        (ValueError("region must be given"), "arguments: region must be given"),
+    ],
+)
+def test_what_langchain_refuses_is_told_in_one_line(langchain, refusal, says):
+    langchain.answer = refusal
+    with pytest.raises(ModelUnavailable, match=says) as refused:
+        open_model("x:m")
+    assert "\n" not in str(refused.value)
+
+
+def test_without_langchain_other_models_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain", None)
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+    with pytest.raises(ModelUnavailable, match=r"'anthropic:claude-x' needs .*: pip install langchain "):
+        open_model("anthropic:claude-x")
+    with pytest.raises(ModelUnavailable, match="unknown model 'claude-x'"):
+        open_model("claude-x")
+    assert open_model("openai:small", base_url=URL).model_name == "small"
+
+
+def test_roles_on_models_of_several_providers(langchain):
+    roles = Roles.from_model(
+        "rules", overrides={"judge": "anthropic:claude-x", "grader": "openai:small"}, api_key="k"
+    )
+    assert roles.judge.model is langchain.answer
+    assert roles.grader.model_name == "small"
+    assert langchain.asked == [("anthropic:claude-x", {"api_key": "k"})]
 
 
 def test_all_roles_share_one_model():

@@ -55,6 +55,7 @@ COMMANDS = [
     "history",
     "sessions",
     "session",
+    "users",
     "forget",
     "export",
     "import",
@@ -300,6 +301,24 @@ def test_what_windows_shells_write_is_read(cli, ingested, tmp_path):
     file = tmp_path / "ann.jsonl"
     file.write_text(cli.run("export").stdout, encoding="utf-16")
     assert cli.json("import", str(file), "--user", "ben")["imported"] > 0
+
+
+def test_users_are_listed_with_what_they_have(cli, chat, ingested):
+    assert "Error: no memory at" in CliRunner().invoke(app, ["users", "--home", str(cli.home / "x")]).stderr
+    cli.run(
+        "ingest", chat({"text": "I row.", "time": "2024-04-01T10:00:00Z"}), "--user", "b\x1bo", "-w", "club"
+    )
+    ann, bo = cli.json("users")
+    assert list(ann) == ["user", "workspace", "sessions", "turns", "entries", "facts", "episodes", "last"]
+    assert (ann["user"], ann["workspace"], ann["sessions"], ann["turns"]) == ("ann", "default", 2, 5)
+    assert (bo["user"], bo["workspace"], bo["turns"], bo["last"][:10]) == ("b\x1bo", "club", 1, "2024-04-01")
+    head, *rows = cli.run("users").stdout.splitlines()
+    assert head.split() == ["user", "workspace", "sessions", "turns", "facts", "episodes", "last", "turn"]
+    assert rows[1].split()[:4] == ["b\N{REPLACEMENT CHARACTER}o", "club", "1", "1"]
+    cli.run("forget", "--user", "ann", "--yes")
+    cli.run("forget", "--user", "b\x1bo", "-w", "club", "--yes")
+    assert cli.json("users") == []
+    assert "Nobody has memory in" in cli.run("users").stderr
 
 
 def test_doctor(cli, ingested):

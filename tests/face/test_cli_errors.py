@@ -66,7 +66,7 @@ def test_bad_options(cli, small, args, words):
 
 
 @pytest.mark.parametrize(
-    ("model", "words"), [("gpt-4", "unknown model 'gpt-4'"), ("openai:gpt-4o-mini", "OPENAI_API_KEY")]
+    ("model", "words"), [("gpt4", "unknown model 'gpt4'"), ("openai:gpt-4o-mini", "OPENAI_API_KEY")]
 )
 def test_models_that_cannot_be_used(cli, small, model, words):
     assert words in cli.fails("ingest", small, "--user", "ann", "--model", model, code=1)

@@ -1,6 +1,7 @@
 """The public face over the whole stack, without a model."""
 
 import asyncio
+import importlib.metadata
 import inspect
 import itertools
 import pydoc
@@ -49,6 +50,21 @@ def test_the_public_names_load_on_first_use():
         assert getattr(memcycle, name)
     with pytest.raises(AttributeError, match="nothing_such"):
         _ = memcycle.nothing_such
+
+
+def test_the_version_is_that_of_the_package():
+    assert memcycle.__version__ == importlib.metadata.version("memcycle")
+
+
+def test_what_settings_are_made_of_is_public():
+    settings = memcycle.Settings(
+        approval=memcycle.Approval(delete=True),
+        budget=memcycle.Budget(calls_a_run=3),
+        verification=memcycle.Verification(),
+        redact=memcycle.Redact(),
+        theta=memcycle.Theta(),
+    )
+    assert settings.budget.calls_a_run == 3
 
 
 def test_half_a_character_is_replaced_and_half_a_name_refused(memory):
@@ -285,6 +301,37 @@ async def test_the_awaitable_forms_do_the_same(tmp_path):
         assert await memory.aimport_(rows) == 0
         assert await memory.aforget(found[0].id)
         assert await memory.aforget_user("ann") > 0
+
+
+async def test_search_is_recall_under_another_name(memory):
+    memory.add(CHAT)
+    found = memory.search("What is Ann's dog called?", user="ann", k=2)
+    assert (
+        found == memory.recall("What is Ann's dog called?", k=2) == await memory.asearch(found.question, k=2)
+    )
+    assert (found.answer, found.mode, len(found.evidence)) == (None, "evidence", 2)
+    assert memory.search("dog").evidence
+    with pytest.raises(BadInput, match="search: no 'limit'; there are query, user"):
+        memory.search("dog", limit=2)
+    with pytest.raises(BadInput, match="blank"):
+        memory.search(" ")
+
+
+async def test_users_are_counted_by_workspace(memory):
+    assert memory.users() == []
+    memory.add(CHAT)
+    memory.add("I row on Sundays.", session="row", workspace="club", now="2024-03-01T10:00:00Z")
+    memory.add("I ski.", user="Zoë")
+    memory.end_session("row", workspace="club")
+    zoe, club, own = sorted(await memory.ausers(), key=lambda one: (one.user != "Zoë", one.workspace))
+    assert (own.user, own.workspace, own.sessions, own.turns) == ("ann", "default", 1, 3)
+    assert own.facts == len(memory.memories(granularity="fact"))
+    assert own.entries == len(memory.memories())
+    assert (club.user, club.workspace, club.turns, club.facts) == ("ann", "club", 1, 1)
+    assert club.last == datetime(2024, 3, 1, 10, tzinfo=UTC)
+    assert zoe.user == "Zoë"
+    memory.forget_user("ann")
+    assert [one.user for one in memory.users()] == ["Zoë"]
 
 
 NOT_AWAITED = {"open", "scope", "bank", "threads", "roles", "graphs"}

@@ -236,6 +236,28 @@ def test_whose_memory_is_read_from_context_and_configuration(bank, context, conf
     assert raw.scope == scope
 
 
+@pytest.mark.parametrize(
+    ("context", "config"),
+    [
+        ({"user_id": "ann"}, {}),
+        ({"user": "", "user_id": "ann"}, {}),
+        ({"user": "ann", "user_id": "ann"}, {"user_id": "bob"}),
+        ({"user_id": ""}, {"user_id": "ann"}),
+        (Context(user_id="ann"), {}),
+        ({"workspace": "default"}, {"user_id": "ann"}),
+        (None, {"user_id": "ann"}),
+    ],
+)
+def test_graphs_of_ours_take_user_id_for_user(bank, context, config):
+    build_remember(bank=bank).invoke({"messages": TURN["said"]}, {"configurable": config}, context=context)
+    assert bank.users() == ["ann"]
+
+
+def test_two_users_in_one_context_are_refused(bank):
+    with pytest.raises(BadInput, match="names one user and another user_id"):
+        build_recall(bank=bank).invoke({"question": "Where?"}, context={"user": "ann", "user_id": "bob"})
+
+
 def test_what_does_not_fit_is_said(bank):
     graph = build_recall(bank=bank)
     with pytest.raises(BadInput, match="colour"):
