@@ -7,6 +7,7 @@ import pytest
 from memcycle.agents.pipeline import FILE, NOTE, Pipeline
 from memcycle.core.errors import BadInput, ModelUnavailable, PromptError
 from memcycle.core.settings import Settings
+from memcycle.graph import studio
 from memcycle.graph.memory import build_memory
 from memcycle.memory import Memory
 from memcycle.prompts import PromptSet
@@ -77,7 +78,7 @@ def test_a_graph_runs_it(tmp_path, folder):
 def test_the_server_runs_it(tmp_path, folder, monkeypatch):
     monkeypatch.setenv("MEMCYCLE_PIPELINE", str(folder))
     monkeypatch.setenv("MEMCYCLE_HOME", str(tmp_path / "home"))
-    graph = runpy.run_module("memcycle.graph.studio")["remember"]
+    graph = runpy.run_path(studio.__file__)["remember"]
     graph.invoke({"messages": [("user", "I keep two canoes in Bergen.")]}, context={"user": "ana"})
     with Memory.open(tmp_path / "home") as memory:
         assert {fact.pipeline for fact in facts(memory)} == {SOME.version}

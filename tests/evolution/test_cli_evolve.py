@@ -138,7 +138,10 @@ def needed(tmp_path, **changes):
     ("changes", "says"),
     [
         ({}, "--train and --held-out both hold garden club"),
-        ({"--train": "9"}, "--train: no conversation '9' in the data; there are 2: garden club, 2"),
+        (
+            {"--train": "9"},
+            "--train: no conversation '9' in the data; give places 1-2, or an id: garden club, 2",
+        ),
         ({"--held-out": "50%"}, "all by shares of questions"),
         ({"--train": "1%", "--guard": "1%", "--held-out": "1%"}, "--train 1% holds no question"),
         ({"--data": DATA / "missing.jsonl"}, "missing.jsonl"),
