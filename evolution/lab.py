@@ -310,6 +310,11 @@ def interval(values: Sequence[float], quantile: float | None = None) -> list[flo
     return [round(mean - half, 6), round(mean + half, 6)]
 
 
+def between(ends: Sequence[float] | None) -> str:
+    """An interval in words."""
+    return "" if ends is None else f"[{ends[0]:.3f}, {ends[1]:.3f}]"
+
+
 def paired(lab: Lab, one: Sequence[QuestionRecord], other: Sequence[QuestionRecord]) -> dict[str, Any]:
     """The mean gain of one configuration over another on the same questions, with its 95 % interval."""
     before = {record.key: lab.task.value(record) for record in other}

@@ -11,7 +11,7 @@ from memcycle.evolution.lab import Lab, finished, held_out, paired
 from memcycle.evolution.splits import Split
 from memcycle.evolution.theta.report import report, trajectory
 from memcycle.evolution.theta.search import ablated, random_search
-from memcycle.evolution.theta.space import capped, fingerprint
+from memcycle.evolution.theta.space import capped, changed, fingerprint
 from memcycle.memory import roles_of
 
 THREAD = "evolve"
@@ -70,7 +70,7 @@ def run(
         },
         "ablation": None if ablate is None else ablated(lab, best, ablate, memory),
         "theta": named.model_dump(mode="json"),
-        "changed": {path: [old, new] for path, old, new in task.start.diff(best) if path != "version"},
+        "changed": changed(task.start, best),
         "usage": values.get("usage") or {},
     }
     write_json(folder.run.summary, summary)

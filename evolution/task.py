@@ -126,6 +126,22 @@ class Task(Options):
         return answers_needed(self.objective)
 
     @property
+    def questions(self) -> str:
+        """The splits as people read them."""
+        return ", ".join(
+            f"{split.replace('_', ' ')}: {sum(map(len, own.values()))} questions of {', '.join(own)}"
+            for split, own in self.splits.items()
+        )
+
+    def would_overspend(self, calls: int, evaluations: int) -> bool:
+        """Whether another evaluation would likely pass the limit of model calls.
+
+        Args:
+            calls: Made so far, by so many evaluations.
+        """
+        return self.max_calls is not None and bool(calls) and calls + calls / evaluations > self.max_calls
+
+    @property
     def aim(self) -> str:
         """The objective as people read it."""
         one = len(self.objective) == 1

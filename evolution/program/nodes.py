@@ -21,7 +21,7 @@ from memcycle.evolution.program.tree import FILE, Node, Standing, Tree, edits_fr
 from memcycle.evolution.records import QuestionRecord
 from memcycle.evolution.task import Task
 from memcycle.evolution.theta.diagnosis import diagnoser_input
-from memcycle.evolution.theta.space import capped, fingerprint, perturbed, with_all
+from memcycle.evolution.theta.space import capped, changed, perturbed, with_all
 from memcycle.graph.node import Call, Step
 
 EXPLORED = "explored"
@@ -39,6 +39,7 @@ class Child(TypedDict):
     """A version that is being made: see `Node`."""
 
     theta: dict[str, Any]
+    version: str
     folder: str
     edit: dict[str, Any]
     direction: str
@@ -68,8 +69,7 @@ class ProgramOutput(TypedDict):
 def after_record(state: ProgramState, task: Task) -> Literal["next version", "done"]:
     """On to the next version while some are left, and calls."""
     nodes = Tree.model_validate(state["tree"]).nodes
-    calls = sum(node.calls for node in nodes)
-    spent = task.max_calls is not None and calls and calls + calls / len(nodes) > task.max_calls
+    spent = task.would_overspend(sum(node.calls for node in nodes), len(nodes))
     return "done" if spent or len(nodes) > task.rounds else "next version"
 
 
@@ -82,11 +82,11 @@ class Growing:
     def plant(self, state: ProgramState) -> dict[str, Any]:
         """The root: what the task starts from."""
         lab = self._lab(state)
-        folder = _written(lab, lab.task.start, 0, None, f"# The root: {lab.task.start_name}\n")
+        root = _pipeline(lab.task, lab.task.start, None)
         node = Node(
             number=0,
-            version=_pipeline(lab.task, lab.task.start, None).version,
-            folder=folder,
+            version=root.version,
+            folder=_written(lab, root, 0, f"# The root: {lab.task.start_name}\n"),
             standing="accepted",
             assessment="the root",
             **_scores(lab, lab.task.start),
@@ -113,13 +113,18 @@ class Growing:
             changes = output.changes
         except RoleFailed:
             changes = []
-        number = len(tree.nodes)
-        made = _edited(lab, tree, theta, changes, f"{lab.task.seed} version {number}")
-        child, edit, direction, why = made
-        note = _note(base, direction, edit, why)
-        folder = _written(lab, child, number, base, note)
-        plain = child.model_dump(mode="json")
-        return {"child": Child(theta=plain, folder=folder, edit=edit, direction=direction, why=why)}
+        child, direction, why = _edited(lab.task, tree, theta, changes)
+        edit = {path: new for path, (_, new) in changed(theta, child).items()}
+        made = _pipeline(lab.task, child, base)
+        made_of = Child(
+            theta=child.model_dump(mode="json"),
+            version=made.version,
+            folder=_written(lab, made, len(tree.nodes), _note(base, direction, edit, why)),
+            edit=edit,
+            direction=direction,
+            why=why,
+        )
+        return {"child": made_of}
 
     def evaluate(self, state: ProgramState) -> dict[str, Any]:
         """The child on the training and on the guard split; its records are kept on disk."""
@@ -152,12 +157,10 @@ class Growing:
         lab = self._lab(state)
         tree, base = _based(state)
         child = state["child"]
-        pipeline = Pipeline.load(lab.folder.versions / child["folder"])
         node = Node(
             number=len(tree.nodes),
             parent=base.number,
-            version=pipeline.version,
-            **{name: child[name] for name in ("folder", "edit", "direction", "why")},
+            **{name: value for name, value in child.items() if name != "theta"},
             **state["scored"],
         )
         note = _note(base, node.direction, node.edit, node.why)
@@ -187,26 +190,18 @@ def standing_of(guard: float, train: float, categories: dict[str, float], task: 
     return "side branch" if helps and guard >= -task.tau else "discarded"
 
 
-def _edited(
-    lab: Lab, tree: Tree, base: Theta, changes: Sequence[Change], seed: str
-) -> tuple[Theta, dict[str, Any], str, list[str]]:
+def _edited(task: Task, tree: Tree, base: Theta, changes: Sequence[Change]) -> tuple[Theta, str, list[str]]:
     """The first edit that gives a version that is not in the tree: each direction by itself, then all
     together, then some dimensions moved at random; with its direction and its reasons."""
-    known = {_mark(lab, node) for node in tree.nodes}
+    known = {node.version for node in tree.nodes}
     directions = list(dict.fromkeys(change.pattern or "other" for change in changes))
     bundles = [[one for one in changes if (one.pattern or "other") == name] for name in directions]
     together = [(" and ".join(directions), list(changes))] if len(directions) > 1 else []
     for direction, bundle in [*zip(directions, bundles, strict=True), *together]:
-        theta = capped(Theta.model_validate(with_all(base, bundle)["theta"]), lab.task.token_budget)
-        if fingerprint(theta) not in known:
-            applied = _difference(base, theta)
-            return theta, applied, direction, [f"{one.path}: {one.reason}" for one in bundle if one.reason]
-    theta = capped(perturbed(base, seed), lab.task.token_budget)
-    return theta, _difference(base, theta), EXPLORED, []
-
-
-def _difference(base: Theta, theta: Theta) -> dict[str, Any]:
-    return {path: new for path, _, new in base.diff(theta) if path != "version"}
+        theta = capped(Theta.model_validate(with_all(base, bundle)["theta"]), task.token_budget)
+        if _pipeline(task, theta, None).version not in known:
+            return theta, direction, [f"{one.path}: {one.reason}" for one in bundle if one.reason]
+    return capped(perturbed(base, f"{task.seed} version {len(tree.nodes)}"), task.token_budget), EXPLORED, []
 
 
 def _based(state: ProgramState) -> tuple[Tree, Node]:
@@ -218,18 +213,13 @@ def _theta(lab: Lab, node: Node) -> Theta:
     return Pipeline.load(lab.folder.versions / node.folder).theta
 
 
-def _mark(lab: Lab, node: Node) -> str:
-    return fingerprint(_theta(lab, node))
-
-
 def _pipeline(task: Task, theta: Theta, base: Node | None) -> Pipeline:
     parent = None if base is None else base.version
     return Pipeline(model=task.model, theta=theta, switches=task.settings.switches, parent=parent)
 
 
-def _written(lab: Lab, theta: Theta, number: int, base: Node | None, note: str) -> str:
+def _written(lab: Lab, pipeline: Pipeline, number: int, note: str) -> str:
     """The name of the version's folder, written if a run that broke off has not done so."""
-    pipeline = _pipeline(lab.task, theta, base)
     name = f"{number:03}-{pipeline.version}"
     if not (lab.folder.versions / name / PIPELINE).is_file():
         pipeline.save(lab.folder.versions / name, note)

@@ -9,7 +9,7 @@ from memcycle.agents.roles import Roles
 from memcycle.evals.folder import write_json
 from memcycle.evals.records import versions
 from memcycle.evals.report import number, table
-from memcycle.evolution.lab import Lab, finished, held_out, paired
+from memcycle.evolution.lab import Lab, between, finished, held_out, paired
 from memcycle.evolution.program.graph import build_program
 from memcycle.evolution.program.tree import Tree, mermaid
 from memcycle.memory import roles_of
@@ -54,27 +54,23 @@ def run(lab: Lab, roles: Roles | None = None, *, command: str = "", resume: bool
 def report(lab: Lab, tree: Tree, summary: Mapping[str, Any], command: str) -> str:
     """The whole report, in Markdown."""
     task, held = lab.task, summary["held_out"]
-    splits = ", ".join(
-        f"{split.replace('_', ' ')}: {sum(map(len, own.values()))} questions of {', '.join(own)}"
-        for split, own in task.splits.items()
-    )
     gain = summary["gain"]
     parts = (
         "# A tree of versions",
         f"Objective: {task.aim}, at {task.token_budget} tokens of evidence at most. Root: {task.start_name}. "
-        f"Data: {task.file} ({task.sha256[:12]}); {splits}. Diagnosis by {task.diagnoser}, which saw the "
-        "training questions alone; the guard split decided; held-out questions were asked once of the root "
-        "and once of the best version.",
+        f"Data: {task.file} ({task.sha256[:12]}); {task.questions}. Diagnosis by {task.diagnoser}, which saw "
+        "the training questions alone; the guard split decided; held-out questions were asked once of the "
+        "root and once of the best version.",
         f"```sh\n{command}\n```" if command else "",
         "## Held out",
         table(
             ("version", "held out", "95 % interval", "tokens"),
             [
-                (name, number(own["held_out"]), _between(own["interval"]), number(own["tokens"], ",.0f"))
+                (name, number(own["held_out"]), between(own["interval"]), number(own["tokens"], ",.0f"))
                 for name, own in held.items()
             ],
         ),
-        f"Gain, paired: {number(gain['gain'], '+.3f')} {_between(gain['interval'])}.",
+        f"Gain, paired: {number(gain['gain'], '+.3f')} {between(gain['interval'])}.",
         "## The way from the root to the best",
         "\n".join(
             f"{step}. {node.direction or 'the root'} ({node.folder}): {node.assessment}"
@@ -99,7 +95,3 @@ def report(lab: Lab, tree: Tree, summary: Mapping[str, Any], command: str) -> st
         "Versions: " + ", ".join(f"{name} {version}" for name, version in versions().items()) + ".",
     )
     return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _between(ends: Any) -> str:
-    return "" if ends is None else f"[{ends[0]:.3f}, {ends[1]:.3f}]"

@@ -15,7 +15,7 @@ from memcycle.evolution.records import QuestionRecord
 from memcycle.evolution.splits import Split
 from memcycle.evolution.task import Task
 from memcycle.evolution.theta.diagnosis import diagnoser_input
-from memcycle.evolution.theta.space import capped, fingerprint, perturbed, with_all, writing
+from memcycle.evolution.theta.space import capped, changed, fingerprint, perturbed, with_all, writing
 from memcycle.evolution.theta.states import Action, Best, EvolveState, Row
 from memcycle.graph.node import Call, Step
 
@@ -64,7 +64,7 @@ def decision(state: EvolveState, task: Task, calls: int) -> Decision:
         return Decision("stop", f"{done} rounds are done", flat)
     if flat and state["origin"] == EXPLORED:
         return Decision("stop", f"converged: gained {gain:+.4f} after an exploration", flat)
-    if task.max_calls is not None and calls and calls + calls / (done + 1) > task.max_calls:
+    if task.would_overspend(calls, done + 1):
         return Decision("stop", f"{calls} model calls are made, another round would pass the limit", flat)
     if flat >= FLAT_ROUNDS:
         return Decision("explore", f"{flat} rounds gained less than {task.epsilon:g}", 0)
@@ -171,7 +171,7 @@ class Evolving:
             "round": state["round"] + 1,
             "theta": theta.model_dump(mode="json"),
             "origin": action,
-            "changes": {path: new for path, _, new in base.diff(theta) if path != "version"},
+            "changes": {path: new for path, (_, new) in changed(base, theta).items()},
             "reread": action != "explore" and lacks and writing(base) == writing(theta),
         }
 

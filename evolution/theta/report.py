@@ -7,7 +7,7 @@ from typing import Any
 from memcycle.evals.plot import Series, line_plot
 from memcycle.evals.records import versions
 from memcycle.evals.report import number, table
-from memcycle.evolution.lab import Lab
+from memcycle.evolution.lab import Lab, between
 
 
 def trajectory(summary: Mapping[str, Any]) -> str:
@@ -41,22 +41,13 @@ def report(lab: Lab, summary: Mapping[str, Any], command: str) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _between(ends: Sequence[float] | None) -> str:
-    """An interval in words."""
-    return "" if ends is None else f"[{ends[0]:.3f}, {ends[1]:.3f}]"
-
-
 def _setting(lab: Lab, command: str) -> str:
     task = lab.task
-    splits = ", ".join(
-        f"{split.replace('_', ' ')}: {sum(map(len, own.values()))} questions of {', '.join(own)}"
-        for split, own in task.splits.items()
-    )
     blank = " The Diagnoser was shown blanked records." if task.blank else ""
     told = f"\n\n```sh\n{command}\n```" if command else ""
     return (
         f"Objective: {task.aim}, at {task.token_budget} tokens of evidence at most. "
-        f"Start: `{task.start_name}`. Data: {task.file} ({task.sha256[:12]}); {splits}.\n\n"
+        f"Start: `{task.start_name}`. Data: {task.file} ({task.sha256[:12]}); {task.questions}.\n\n"
         f"Facts by {task.facts}, recall by {task.model}, diagnosis by {task.diagnoser}, "
         f"{'answers judged by ' + task.judge if task.judge else 'no judge'}; seed {task.seed}.{blank} "
         "The diagnosis saw the training questions alone, the guard decided by its own, and held-out "
@@ -69,11 +60,11 @@ def _held_out(summary: Mapping[str, Any]) -> str:
     rows += [(name, own) for name, own in summary["beside"].items()]
     if summary["random"] is not None:
         rows.append((f"random search, {len(summary['random']['seeds'])} seeds", summary["random"]))
-    gain, interval = number(summary["gain"]["gain"], "+.3f"), _between(summary["gain"]["interval"])
+    gain, interval = number(summary["gain"]["gain"], "+.3f"), between(summary["gain"]["interval"])
     lines = table(
         ("configuration", "held out", "95 % interval", "tokens"),
         [
-            (name, number(own["held_out"]), _between(own["interval"]), number(own.get("tokens"), ",.0f"))
+            (name, number(own["held_out"]), between(own["interval"]), number(own.get("tokens"), ",.0f"))
             for name, own in rows
         ],
     )
@@ -137,7 +128,7 @@ def _ablation(found: Mapping[str, Any] | None) -> str:
             row["switched"],
             number(row["score"]),
             number(row["gain"], "+.3f"),
-            _between(row["interval"]),
+            between(row["interval"]),
         )
         for row in found["rows"]
     ]

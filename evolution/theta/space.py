@@ -26,6 +26,11 @@ def fingerprint(theta: Theta) -> str:
     return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def changed(start: Theta, other: Theta) -> dict[str, list[Any]]:
+    """In what another configuration differs, but for its name: old and new value by path."""
+    return {path: [old, new] for path, old, new in start.diff(other) if path != VERSION}
+
+
 def capped(theta: Theta, tokens: int) -> Theta:
     """The configuration with no more tokens of evidence than the limit, for any category of question.
 

@@ -29,8 +29,10 @@ from memcycle.core.errors import BadInput
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
+    from rich.table import Table
 
     from memcycle.evals.run import Progress, Watch
+    from memcycle.evolution.lab import Lab
     from memcycle.evolution.splits import Split
 
 DATA_SETS = {
@@ -369,23 +371,16 @@ def evolve_command(kind: str, *, transferred: bool = False) -> Callable[..., Non
                 raise BadInput("transfer starts from --theta; leave --start out")
             asked["start"] = str(context.obj)
         from memcycle.core.theta import Theta
-        from memcycle.evolution.lab import open_lab
         from memcycle.evolution.run import run as run_evolution
-        from memcycle.evolution.task import read_request
 
-        settings = settings_of(None, Store(embedder, None, timezone))
-        with watching() as watch, open_lab(read_request(asked), settings, base_url, watch) as lab:
-            try:
-                figures = run_evolution(
-                    lab,
-                    command=command_line(sys.argv[1:]),
-                    resume=resume,
-                    ablate=None if ablate is None else _SPLITS[ablate],
-                    beside={"shipped": Theta()} if transferred else {},
-                )
-            except KeyboardInterrupt:
-                note("The same command with --resume goes on with this run.", "yellow")
-                raise
+        with evolving(asked, Store(embedder, None, timezone), base_url) as lab:
+            figures = run_evolution(
+                lab,
+                command=command_line(sys.argv[1:]),
+                resume=resume,
+                ablate=None if ablate is None else _SPLITS[ablate],
+                beside={"shipped": Theta()} if transferred else {},
+            )
         if as_json:
             print_json(figures)
         else:
@@ -445,6 +440,20 @@ def watching() -> "Iterator[Watch]":
         yield told
 
 
+@contextmanager
+def evolving(asked: Mapping[str, Any], store: Store, base_url: str | None) -> "Iterator[Lab]":
+    """The lab of what is asked for, its progress shown; whoever stops it is told how it goes on."""
+    from memcycle.evolution.lab import open_lab
+    from memcycle.evolution.task import read_request
+
+    with watching() as watch, open_lab(read_request(asked), settings_of(None, store), base_url, watch) as lab:
+        try:
+            yield lab
+        except KeyboardInterrupt:
+            note("The same command with --resume goes on with this run.", "yellow")
+            raise
+
+
 def _note_done(progress: "Progress") -> None:
     if progress.done == progress.total:
         note(f"{progress.what} {progress.name}: {progress.total}")
@@ -481,14 +490,9 @@ def _show_evolved(figures: Mapping[str, Any], out: Path) -> None:
     for row in figures["rounds"]:
         shares = (share(row["train"]), share(row["guard"]))
         rounds.add_row(str(row["round"]), *shares, row["decision"], row["why"])
-    held = listing("held out", "score", "95 % interval")
     named = {f"start ({figures['start']['name']})": figures["start"], "best": figures["best"]}
-    for name, own in {**named, **figures["beside"], "random search": figures["random"]}.items():
-        if own is not None:
-            ends = own["interval"]
-            between = "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
-            held.add_row(name, share(own["held_out"]), between)
-    screen().print(rounds, held)
+    held = {**named, **figures["beside"], "random search": figures["random"]}
+    screen().print(rounds, held_out_table(held))
     if figures["ablation"] is not None:
         ablated = listing("mechanism", "switched", "score", "change")
         for row in figures["ablation"]["rows"]:
@@ -497,6 +501,17 @@ def _show_evolved(figures: Mapping[str, Any], out: Path) -> None:
         screen().print(ablated)
     say(("Report: ", "bold"), shown(str(out / "report.md")))
     say(("Theta: ", "bold"), shown(str(out / "best_theta.json")))
+
+
+def held_out_table(held: Mapping[str, Any]) -> "Table":
+    """Scores on held-out questions by name; None is left out."""
+    table = listing("held out", "score", "95 % interval")
+    for name, own in held.items():
+        if own is not None:
+            ends = own["interval"]
+            between = "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
+            table.add_row(name, share(own["held_out"]), between)
+    return table
 
 
 def share(value: float | None) -> str:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from memcycle.cli.measure import EVOLVED_ON, Evolution, answerer, command_line, loop, share, watching
+from memcycle.cli.measure import (
+    EVOLVED_ON,
+    Evolution,
+    answerer,
+    command_line,
+    evolving,
+    held_out_table,
+    loop,
+    share,
+)
 from memcycle.cli.options import (
     MODELS,
     BaseUrl,
@@ -19,14 +28,14 @@ from memcycle.cli.options import (
     Json,
     ThetaFile,
     Timezone,
-    settings_of,
     theta_of,
 )
 from memcycle.cli.options import Store as StoreOptions
-from memcycle.cli.output import documented, listing, note, print_json, print_text, say, screen, shown
+from memcycle.cli.output import documented, listing, print_json, print_text, say, screen, shown
 from memcycle.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from memcycle.agents.pipeline import Pipeline
     from memcycle.evolution.program.tree import Tree
 
 Version = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a version.", show_default=False)]
@@ -110,7 +119,7 @@ def show(folder: Version, *, as_json: Json = False) -> None:
     own = Pipeline.load(folder)
     path = folder / NOTE
     said = path.read_text("utf-8") if path.is_file() else ""
-    changed = _differences(folder, None)
+    changed = _differences(Pipeline(), own)
     if as_json:
         plain = {"version": own.version, "parent": own.parent, "changes": changed, "note": said}
         print_json(plain)
@@ -126,7 +135,9 @@ def diff(one: Version, other: Version, *, as_json: Json = False) -> None:
     Examples:
         memcycle program diff run-1/versions/000-* run-1/versions/004-*
     """
-    changed = _differences(other, one)
+    from memcycle.agents.pipeline import Pipeline
+
+    changed = _differences(Pipeline.load(one), Pipeline.load(other))
     if as_json:
         print_json(changed)
     else:
@@ -202,29 +213,16 @@ def evolve_command(kind: str) -> Callable[..., None]:
     ) -> None:
         asked = {**vars(wanted), "kind": kind, "model": answerer(wanted)}
         resume, asked["random_seeds"] = asked.pop("resume"), 0
-        from memcycle.evolution.lab import open_lab
         from memcycle.evolution.program.run import run as grow
         from memcycle.evolution.program.tree import Tree
-        from memcycle.evolution.task import read_request
 
-        settings = settings_of(None, StoreOptions(embedder, None, timezone))
-        with watching() as watch, open_lab(read_request(asked), settings, base_url, watch) as lab:
-            try:
-                figures = grow(lab, command=command_line(sys.argv[1:]), resume=resume)
-            except KeyboardInterrupt:
-                note("The same command with --resume goes on with this run.", "yellow")
-                raise
+        with evolving(asked, StoreOptions(embedder, None, timezone), base_url) as lab:
+            figures = grow(lab, command=command_line(sys.argv[1:]), resume=resume)
         if as_json:
             print_json(figures)
             return
         _draw(Tree.model_validate(figures["tree"]))
-        held = listing("held out", "score", "95 % interval")
-        for name, own in figures["held_out"].items():
-            ends = own["interval"]
-            held.add_row(
-                name, share(own["held_out"]), "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
-            )
-        screen().print(held)
+        screen().print(held_out_table(figures["held_out"]))
         say(("Report: ", "bold"), shown(str(wanted.out / "report.md")))
         say(("Best: ", "bold"), shown(figures["best"]["folder"]))
 
@@ -236,12 +234,11 @@ def evolve_command(kind: str) -> Callable[..., None]:
     return documented(run, kind, f"Grow a tree on {EVOLVED_ON[kind]}", *examples)
 
 
-def _differences(one: Path, base: Path | None) -> dict[str, Any]:
-    """By path what a version has otherwise than its base, or than the shipped program: old and new."""
-    from memcycle.agents.pipeline import Pipeline
+def _differences(old: "Pipeline", new: "Pipeline") -> dict[str, Any]:
+    """By path what one version has otherwise than another: old and new."""
+    from memcycle.evolution.theta.space import changed
 
-    new, old = Pipeline.load(one), Pipeline() if base is None else Pipeline.load(base)
-    found = {f"theta.{path}": [was, now] for path, was, now in old.theta.diff(new.theta) if path != "version"}
+    found = {f"theta.{path}": values for path, values in changed(old.theta, new.theta).items()}
     plain = [one.model_dump(mode="json", exclude={"theta", "parent"}) for one in (old, new)]
     for name, was in plain[0].items():
         now = plain[1][name]
